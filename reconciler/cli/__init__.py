@@ -1,0 +1,100 @@
+"""The command `kfleet`: arguments in, results on stdout, messages on stderr, an exit code.
+
+0  ok          2  changes found (plan, diff with --detailed-exitcode); also wrong usage
+1  error       3  refused by a guard        4  some clusters could not be seen or changed
+"""
+
+import importlib
+import os
+import sys
+from collections.abc import Mapping
+
+import click
+
+from reconciler.errors import EdgeError, KfleetError, RefusedError
+
+INTERRUPTED = 130
+# What `kfleet --help` lists. The commands themselves are imported only when they are used, so that the list stays fast
+# whatever they need; each lives in the module of its name.
+COMMANDS: Mapping[str, str] = {
+    "demo": "Bring a fleet up, send a job through MultiKueue, take the fleet down.",
+    "sandbox": "A real fleet on this machine, without containers.",
+    "version": "Print the version of kfleet and of the Python it runs on.",
+}
+
+
+class LazyGroup(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  (click's signature)
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  (the same)
+        if cmd_name not in COMMANDS:
+            return None
+        found = getattr(importlib.import_module(f"reconciler.cli.{cmd_name}"), cmd_name)
+        return found if isinstance(found, click.Command) else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  (the same)
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+def kfleet() -> None:
+    """Keep the batch queues of many Kubernetes clusters the way a git repository says.
+
+    \b
+    Try it on this machine, without a cluster:
+      kfleet sandbox up
+    """
+
+
+def main() -> None:
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command and return its exit code: the only place that turns errors into codes and messages."""
+    try:
+        answer = kfleet.main(arguments, prog_name="kfleet", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (KeyboardInterrupt, click.exceptions.Abort):
+        _say("interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader went away (`kfleet … | head`). Keep the interpreter from complaining about it at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KfleetError as error:
+        return _report([error])
+    except ExceptionGroup as group:
+        found = _flat(group)
+        if not all(isinstance(error, KfleetError) for error in found):
+            raise
+        return _report([error for error in found if isinstance(error, KfleetError)])
+    return answer if isinstance(answer, int) else 0
+
+
+def _report(errors: list[KfleetError]) -> int:
+    for error in errors:
+        if isinstance(error, EdgeError):
+            _say(f"{error.where}: {error.problem}", error.hint)
+        else:
+            _say(str(error))
+    return 3 if any(isinstance(error, RefusedError) for error in errors) else 1
+
+
+def _flat(group: ExceptionGroup[Exception]) -> list[Exception]:
+    found: list[Exception] = []
+    for error in group.exceptions:
+        found.extend(_flat(error) if isinstance(error, ExceptionGroup) else [error])
+    return found
+
+
+def _say(problem: str, hint: str = "") -> None:
+    click.secho("error: ", fg="red", bold=True, nl=False, err=True)
+    click.echo(problem, err=True)
+    if hint:
+        click.secho("hint:  ", fg="cyan", bold=True, nl=False, err=True)
+        click.echo(hint.replace("\n", "\n       "), err=True)

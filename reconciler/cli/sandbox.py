@@ -1,0 +1,172 @@
+"""`kfleet sandbox`: a real fleet on this machine."""
+
+import os
+import time
+from collections.abc import Sequence
+
+import click
+
+from reconciler.cli.progress import shown_progress
+from reconciler.sandbox import fleet
+from reconciler.sandbox.build import build_programs
+from reconciler.sandbox.kubeconfig import kubeconfig_text
+from reconciler.sandbox.nodes import DEFAULT_COUNT
+from reconciler.sandbox.processes import is_alive, memory
+from reconciler.sandbox.programs import DEFAULT_KUEUE, KUEUE_VERSIONS, PROGRAMS
+from reconciler.sandbox.state import SandboxState, list_sandboxes, load_state
+
+name_option = click.option("--name", default="default", show_default=True, help="Which sandbox.")
+
+
+@click.group()
+def sandbox() -> None:
+    """A real fleet on this machine, without containers.
+
+    Each cluster is an API server with controllers, a scheduler and Kueue; workers have nodes; one NATS server serves
+    all. Everything listens on loopback and nothing needs root.
+
+    \b
+    Examples:
+      kfleet sandbox up                             a manager and two workers
+      kfleet sandbox up --kueue worker2=0.16.2      an older Kueue on one worker
+      kfleet sandbox kubectl -- get nodes --context worker1
+      kfleet sandbox down
+    """
+
+
+@sandbox.command()
+@click.option("--workers", default=2, show_default=True, help="How many worker clusters.")
+@name_option
+@click.option(
+    "--kueue",
+    "kueue_choices",
+    multiple=True,
+    metavar="[CLUSTER=]VERSION",
+    help=f"Kueue's version, for all or for one cluster: {', '.join(KUEUE_VERSIONS)} or none. Repeatable. "
+    f"[default: {DEFAULT_KUEUE}]",
+)
+@click.option(
+    "--nodes",
+    default=str(DEFAULT_COUNT),
+    show_default=True,
+    metavar="FILE|N",
+    help="Nodes of each worker: a number, or a file of Node documents "
+    "(annotation kfleet.dev/clusters: worker1 puts one on some workers only).",
+)
+def up(workers: int, name: str, kueue_choices: tuple[str, ...], nodes: str) -> None:
+    """Start a sandbox; it goes on after this command has ended."""
+    default_kueue, by_cluster = _kueue_versions(kueue_choices)
+    wish = fleet.Wish(name, workers, default_kueue, by_cluster, nodes)
+    fleet.check_wish(wish)
+    with shown_progress() as report:
+        build_programs(wish.programs, report)
+    started = time.monotonic()
+    running = fleet.up(wish, lambda line: click.echo(line, err=True))
+    click.echo(f"sandbox {name} is up after {time.monotonic() - started:.1f} s\n")
+    _print_clusters(running.state)
+
+
+@sandbox.command()
+@click.option("--all", "is_all", is_flag=True, help="Every sandbox of this user.")
+@name_option
+def down(name: str, is_all: bool) -> None:
+    """End everything that `up` started, and remove its data."""
+    for chosen in list_sandboxes() if is_all else [name]:
+        fleet.down(chosen)
+        click.echo(f"sandbox {chosen} is down")
+
+
+@sandbox.command()
+@name_option
+def status(name: str) -> int:
+    """Say part by part what runs; exits with 1 when something has died."""
+    state = load_state(name)
+    _print_clusters(state)
+    click.echo()
+    rows = [
+        (part.name, "running" if is_alive(part) else "dead", str(part.pid), part.address, f"{memory(part) >> 20} MiB")
+        for part in state.parts
+    ]
+    _print_table(("PART", "STATE", "PID", "ADDRESS", "MEMORY"), rows)
+    dead = [part.name for part in state.parts if not is_alive(part)]
+    if dead:
+        click.echo(
+            f"\n{len(dead)} dead; see: kfleet sandbox logs {dead[0]}; then: kfleet sandbox down, and up", err=True
+        )
+    return 1 if dead else 0
+
+
+@sandbox.command()
+@click.option("--cluster", help="Only this cluster's context.")
+@click.option("--path", "is_path", is_flag=True, help="Print where the file is instead of its content.")
+@name_option
+def kubeconfig(name: str, cluster: str | None, is_path: bool) -> None:
+    """Print the kubeconfig: one context per cluster, named as the cluster."""
+    state = load_state(name)
+    chosen = [state.cluster(cluster)] if cluster else state.clusters
+    if is_path:
+        click.echo(state.folder / cluster / "kubeconfig" if cluster else state.kubeconfig)
+    else:
+        click.echo(kubeconfig_text(chosen), nl=False)
+
+
+@sandbox.command()
+@click.argument("part")
+@click.option("--lines", default=50, show_default=True, help="How many of the last lines; 0 for all.")
+@name_option
+def logs(name: str, part: str, lines: int) -> None:
+    """Print what a part logged, for example etcd or worker1/kueue."""
+    text = load_state(name).part(part).log.read_text(errors="replace").splitlines()
+    click.echo("\n".join(text[-lines:] if lines else text))
+
+
+@sandbox.command(context_settings={"ignore_unknown_options": True})
+@click.option("--cluster", default="manager", show_default=True, help="The context to use.")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@name_option
+def kubectl(name: str, cluster: str, arguments: tuple[str, ...]) -> None:
+    """Run the sandbox's own kubectl.
+
+    \b
+    Examples:
+      kfleet sandbox kubectl -- get clusterqueues
+      kfleet sandbox kubectl --cluster worker1 -- get nodes
+    """
+    state = load_state(name)
+    os.environ["KUBECONFIG"] = str(state.kubeconfig)
+    program = str(PROGRAMS["kubernetes"].binary)
+    os.execv(program, [program, "kubectl", "--context", state.cluster(cluster).name, *arguments])  # noqa: S606
+
+
+@sandbox.command()
+def build() -> None:
+    """Build every program that sandboxes are made of, so that `up` need not."""
+    with shown_progress() as report:
+        build_programs(PROGRAMS.values(), report)
+
+
+def _kueue_versions(choices: tuple[str, ...]) -> tuple[str, dict[str, str]]:
+    default, by_cluster = DEFAULT_KUEUE, {}
+    for choice in choices:
+        cluster, separator, version = choice.rpartition("=")
+        if separator:
+            by_cluster[cluster] = version
+        else:
+            default = version
+    return default, by_cluster
+
+
+def _print_clusters(state: SandboxState) -> None:
+    rows = [
+        (cluster.name, cluster.role, cluster.access.server, f"v{cluster.kueue}" if cluster.kueue else "-")
+        for cluster in state.clusters
+    ]
+    _print_table(("CLUSTER", "ROLE", "SERVER", "KUEUE"), rows)
+    click.echo(f"\nNATS        {state.nats_url}")
+    click.echo(f"kubeconfig  export KUBECONFIG={state.kubeconfig}")
+
+
+def _print_table(titles: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
+    widths = [max(len(row[index]) for row in (titles, *rows)) for index in range(len(titles))]
+    for row in (titles, *rows):
+        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

@@ -1,0 +1,219 @@
+"""One API server over HTTP: pooled connections, orjson, and errors that say which cluster and why.
+
+Decision: plain requests on urllib3 instead of the generated client of the kubernetes package, because decoding a LIST
+into model classes takes many times as long as the request, and because objects here are manifests, not models.
+"""
+
+import json
+import os
+import ssl
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, cast
+from urllib.parse import urlencode
+
+import orjson
+import urllib3
+
+from reconciler.errors import ClusterError
+from reconciler.objects import ClusterName, Manifest
+
+FIELD_MANAGER = "kfleet"
+PAGE = 500
+SERVER_SIDE_APPLY = "application/apply-patch+yaml"
+MERGE_PATCH = "application/merge-patch+json"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How to reach and log in to an API server."""
+
+    server: str
+    ca: str
+    token: str = ""
+    client_certificate: str = ""
+    client_key: str = ""
+
+    def __repr__(self) -> str:
+        return f"Access({self.server})"
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKind:
+    """One kind as the server's discovery lists it."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    is_namespaced: bool
+
+
+class ApiServer:
+    def __init__(
+        self,
+        cluster: ClusterName,
+        access: Access,
+        *,
+        timeout: timedelta = timedelta(seconds=30),
+        connections: int = 16,
+    ) -> None:
+        self.cluster, self.access, self.timeout = cluster, access, timeout
+        self._pool = urllib3.PoolManager(
+            ssl_context=_tls(access), maxsize=connections, block=True, retries=False, num_pools=2
+        )
+        self._kinds: dict[str, tuple[ApiKind, ...]] = {}
+        self._kinds_lock = threading.Lock()
+
+    def close(self) -> None:
+        self._pool.clear()
+
+    def get(self, path: str) -> dict[str, Any]:
+        return self._request("GET", path)
+
+    def find(self, path: str) -> dict[str, Any] | None:
+        """The object at a path, or None where the server says that it does not exist."""
+        try:
+            return self.get(path)
+        except ClusterError as error:
+            if error.status != 404:
+                raise
+            return None
+
+    def list(self, path: str, selector: str = "") -> Iterator[dict[str, Any]]:
+        """All objects under a collection's path, page by page."""
+        query = {"limit": str(PAGE)} | ({"labelSelector": selector} if selector else {})
+        while True:
+            answer = self._request("GET", path, query)
+            yield from answer["items"]
+            if not (token := answer["metadata"].get("continue")):
+                return
+            query |= {"continue": token}
+
+    def create(self, manifest: Manifest) -> dict[str, Any]:
+        return self._request("POST", self._collection(manifest), body=manifest)
+
+    def replace(self, manifest: Manifest) -> dict[str, Any]:
+        return self._request("PUT", self.path_of(manifest), body=manifest)
+
+    def patch(self, path: str, change: Manifest) -> dict[str, Any]:
+        return self._request("PATCH", path, body=change, content_type=MERGE_PATCH)
+
+    def apply(
+        self,
+        manifest: Manifest,
+        *,
+        manager: str = FIELD_MANAGER,
+        is_forced: bool = False,
+        is_dry_run: bool = False,
+    ) -> dict[str, Any]:
+        """Server-side apply, with strict field validation: an unknown field is an error, never a silent loss."""
+        query = {"fieldManager": manager, "force": str(is_forced).lower(), "fieldValidation": "Strict"}
+        if is_dry_run:
+            query["dryRun"] = "All"
+        return self._request("PATCH", self.path_of(manifest), query, body=manifest, content_type=SERVER_SIDE_APPLY)
+
+    def delete(self, path: str) -> None:
+        self._request("DELETE", path)
+
+    def path_of(self, manifest: Manifest) -> str:
+        return f"{self._collection(manifest)}/{manifest['metadata']['name']}"
+
+    def kinds(self, api_version: str) -> tuple[ApiKind, ...]:
+        """What a group version serves; empty where the server does not know it. Asked once per connection."""
+        with self._kinds_lock:
+            if api_version not in self._kinds:
+                self._kinds[api_version] = self._discover(api_version)
+            return self._kinds[api_version]
+
+    def forget_kinds(self) -> None:
+        """Look again at what is served, because CRDs were just added or removed."""
+        with self._kinds_lock:
+            self._kinds.clear()
+
+    def _collection(self, manifest: Manifest) -> str:
+        api_version, kind = manifest["apiVersion"], manifest["kind"]
+        found = next((entry for entry in self.kinds(api_version) if entry.kind == kind), None)
+        if found is None:
+            raise ClusterError(self.cluster, f"{api_version} {kind} is not served here", status=404, reason="NotFound")
+        root = _api_root(api_version)
+        if not found.is_namespaced:
+            return f"{root}/{found.plural}"
+        return f"{root}/namespaces/{manifest['metadata'].get('namespace', 'default')}/{found.plural}"
+
+    def _discover(self, api_version: str) -> tuple[ApiKind, ...]:
+        answer = self.find(_api_root(api_version))
+        group, _, version = api_version.rpartition("/")
+        return tuple(
+            ApiKind(group, version, entry["kind"], entry["name"], entry["namespaced"])
+            for entry in (answer or {}).get("resources", ())
+            if "/" not in entry["name"]
+        )
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        *,
+        body: Manifest | None = None,
+        content_type: str = "application/json",
+    ) -> dict[str, Any]:
+        url = self.access.server + path + (f"?{urlencode(query)}" if query else "")
+        headers = {"Accept": "application/json", "Content-Type": content_type}
+        if self.access.token:
+            headers["Authorization"] = f"Bearer {self.access.token}"
+        try:
+            answer = self._pool.request(
+                method,
+                url,
+                body=None if body is None else orjson.dumps(body),
+                headers=headers,
+                timeout=urllib3.Timeout(connect=5, read=self.timeout.total_seconds()),
+            )
+        except urllib3.exceptions.HTTPError as error:
+            raise ClusterError(self.cluster, f"{method} {path}: {_cause(error)}") from error
+        if answer.status >= 400:
+            raise _refusal(self.cluster, f"{method} {path}", answer.status, answer.data)
+        return _decoded(answer.data)
+
+
+def _decoded(text: bytes) -> dict[str, Any]:
+    try:
+        return cast("dict[str, Any]", orjson.loads(text))
+    except json.JSONDecodeError:
+        return {"text": text.decode(errors="replace")}
+
+
+def _refusal(cluster: ClusterName, request: str, status: int, body: bytes) -> ClusterError:
+    answer = _decoded(body)
+    message = str(answer.get("message") or answer.get("text") or "no message").strip()
+    return ClusterError(cluster, f"{request}: {status} {message}", status=status, reason=str(answer.get("reason", "")))
+
+
+def _cause(error: urllib3.exceptions.HTTPError) -> str:
+    """The innermost reason: urllib3 wraps a refused connection three times, with addresses of objects."""
+    if isinstance(error, urllib3.exceptions.TimeoutError):
+        return "no answer in time"
+    inner: BaseException = error
+    while inner.__cause__ or inner.__context__:
+        inner = cast("BaseException", inner.__cause__ or inner.__context__)
+    return (os.strerror(inner.errno) if isinstance(inner, OSError) and inner.errno else str(inner)).lower()
+
+
+def _api_root(api_version: str) -> str:
+    return f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+
+
+def _tls(access: Access) -> ssl.SSLContext:
+    context = ssl.create_default_context(cadata=access.ca or None)
+    if access.client_certificate:
+        # The ssl module takes client certificates from files only. Readable by this user alone, gone at once.
+        with tempfile.NamedTemporaryFile("w", suffix=".pem") as pair:
+            pair.write(access.client_certificate + "\n" + access.client_key)
+            pair.flush()
+            context.load_cert_chain(pair.name)
+    return context

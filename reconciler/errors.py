@@ -1,0 +1,57 @@
+"""Every error that kfleet raises on purpose.
+
+    KfleetError
+    ├── SpecError        a person must change git; never retried
+    ├── RefusedError     a guard said no; nothing was written
+    └── EdgeError        an outside system; the next run may succeed
+        ├── ClusterError     an API server
+        └── SandboxError     the local fleet
+
+A message reads `where: what: why`, in lower case, with the value that was wrong. Only `cli.main` turns errors into
+exit codes.
+"""
+
+from dataclasses import dataclass
+
+
+class KfleetError(Exception):
+    """The root, so that the command line can tell our messages from a defect."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in the fleet's files something stands."""
+
+    path: str
+    line: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}" if self.line else self.path
+
+
+class SpecError(KfleetError):
+    def __init__(self, place: Place, field: str, problem: str, rule: str = "") -> None:
+        self.place, self.field, self.problem, self.rule = place, field, problem, rule
+        super().__init__(": ".join(part for part in (str(place), field, problem) if part))
+
+
+class RefusedError(KfleetError):
+    pass
+
+
+class EdgeError(KfleetError):
+    def __init__(self, where: str, problem: str, hint: str = "") -> None:
+        self.where, self.problem, self.hint = where, problem, hint
+        super().__init__(f"{where}: {problem}" + (f"\n{hint}" if hint else ""))
+
+
+class ClusterError(EdgeError):
+    """An answer of an API server that was not the one hoped for, or no answer (`status` is 0)."""
+
+    def __init__(self, where: str, problem: str, *, status: int = 0, reason: str = "") -> None:
+        self.status, self.reason = status, reason
+        super().__init__(where, problem)
+
+
+class SandboxError(EdgeError):
+    """The local fleet could not be built, started or found; `hint` says what to do."""

@@ -1,0 +1,32 @@
+"""The nouns of Kubernetes objects that all stages share."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NewType
+
+ClusterName = NewType("ClusterName", str)
+Manifest = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Ref:
+    """The identity of an object: without its version, which says only how it is written down."""
+
+    cluster: ClusterName
+    group: str
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return "/".join(part for part in (self.cluster, self.kind, self.namespace, self.name) if part)
+
+
+def ref_of(cluster: ClusterName, manifest: Manifest) -> Ref:
+    metadata = manifest["metadata"]
+    return Ref(cluster, group_of(manifest), manifest["kind"], metadata.get("namespace", ""), metadata["name"])
+
+
+def group_of(manifest: Manifest) -> str:
+    group, slash, _ = str(manifest["apiVersion"]).partition("/")
+    return group if slash else ""

@@ -1,0 +1,1 @@
+"""A real fleet on one machine, without containers: control planes, Kueue, nodes and NATS, all on loopback."""

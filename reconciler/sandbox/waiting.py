@@ -1,0 +1,52 @@
+"""Waits until a part answers, and says what it logged when it never does."""
+
+import socket
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from datetime import timedelta
+
+from reconciler.edges.kubernetes import ApiServer
+from reconciler.errors import ClusterError, SandboxError
+from reconciler.sandbox.processes import Part, is_alive, last_lines
+
+POLL = 0.05
+PATIENCE = timedelta(seconds=90)
+
+
+def wait_for(part: Part, is_ready: Callable[[], bool], patience: timedelta = PATIENCE) -> None:
+    deadline = time.monotonic() + patience.total_seconds()
+    while not is_ready():
+        if not is_alive(part):
+            raise SandboxError(
+                part.name, f"ended while it was starting; the end of {part.log}:\n{last_lines(part.log)}"
+            )
+        if time.monotonic() > deadline:
+            raise SandboxError(
+                part.name,
+                f"not ready after {patience.total_seconds():.0f} s; the end of {part.log}:\n{last_lines(part.log)}",
+            )
+        time.sleep(POLL)
+
+
+def is_api_ready(api: ApiServer) -> bool:
+    try:
+        api.get("/readyz")
+    except ClusterError:
+        return False
+    return True
+
+
+def is_listening(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def is_healthy(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=2) as answer:  # noqa: S310  (always http to loopback)
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
