@@ -14,6 +14,7 @@ from reconciler.sandbox.nodes import DEFAULT_COUNT
 from reconciler.sandbox.processes import is_alive, memory
 from reconciler.sandbox.programs import DEFAULT_KUEUE, KUEUE_VERSIONS, PROGRAMS
 from reconciler.sandbox.state import SandboxState, list_sandboxes, load_state
+from reconciler.sandbox.wish import Wish, check_wish
 
 name_option = click.option("--name", default="default", show_default=True, help="Which sandbox.")
 
@@ -56,8 +57,9 @@ def sandbox() -> None:
 def up(workers: int, name: str, kueue_choices: tuple[str, ...], nodes: str) -> None:
     """Start a sandbox; it goes on after this command has ended."""
     default_kueue, by_cluster = _kueue_versions(kueue_choices)
-    wish = fleet.Wish(name, workers, default_kueue, by_cluster, nodes)
-    fleet.check_wish(wish)
+    wish = Wish(name, workers, default_kueue, by_cluster, nodes)
+    check_wish(wish)
+    fleet.refuse_second(name)
     with shown_progress() as report:
         build_programs(wish.programs, report)
     started = time.monotonic()

@@ -130,16 +130,15 @@ def _flags(program: Program) -> tuple[str, ...]:
 
 
 def _compile(program: Program, workshop: _Workshop, binary: Path, total: int, report: Report) -> None:
-    process = workshop.start("build", *_flags(program), "-v", "-o", str(binary), program.target)
     last: deque[str] = deque(maxlen=LAST_LINES)
-    try:
-        for progress in _follow(program, process, total, last):
-            report(progress)
-    except BaseException:
-        process.terminate()
-        process.wait()
-        raise
-    if process.wait() != 0:
+    with workshop.start("build", *_flags(program), "-v", "-o", str(binary), program.target) as process:
+        try:
+            for progress in _follow(program, process, total, last):
+                report(progress)
+        except BaseException:
+            process.terminate()
+            raise
+    if process.returncode != 0:
         raise _build_failed(program, list(last))
 
 

@@ -4,9 +4,9 @@ import os
 import shutil
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,71 +20,23 @@ from reconciler.sandbox.control_plane import ClusterFiles
 from reconciler.sandbox.kubeconfig import write_kubeconfig
 from reconciler.sandbox.layout import sandbox_folder
 from reconciler.sandbox.locks import held_lock
-from reconciler.sandbox.nodes import DEFAULT_COUNT, read_nodes, stages
-from reconciler.sandbox.ports import free_ports, is_free
+from reconciler.sandbox.nodes import read_nodes, stages
+from reconciler.sandbox.ports import becomes_free, free_ports
 from reconciler.sandbox.processes import Part, is_alive
-from reconciler.sandbox.programs import DEFAULT_KUEUE, KUEUE_VERSIONS, PROGRAMS, Program
 from reconciler.sandbox.state import MANAGER, SandboxCluster, SandboxState, list_sandboxes, load_state
 from reconciler.sandbox.waiting import is_api_ready, is_healthy, is_listening, wait_for
+from reconciler.sandbox.wish import Wish, check_wish
 
-NO_KUEUE = "none"
 _DISK_HINT = "free some space, or set XDG_STATE_HOME to another disk; nothing was left running"
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """What `up` should bring up. `kueue_by_cluster` says which version runs where; the others get the default."""
-
-    name: str = "default"
-    workers: int = 2
-    default_kueue: str = DEFAULT_KUEUE
-    kueue_by_cluster: Mapping[str, str] = field(default_factory=dict)
-    nodes: str = str(DEFAULT_COUNT)
-    frameworks: tuple[str, ...] = kueue.FRAMEWORKS
-    is_owned: bool = False
-
-    @property
-    def worker_names(self) -> tuple[ClusterName, ...]:
-        return tuple(ClusterName(f"worker{index + 1}") for index in range(self.workers))
-
-    @property
-    def cluster_names(self) -> tuple[ClusterName, ...]:
-        return (MANAGER, *self.worker_names)
-
-    def kueue_of(self, cluster: str) -> str:
-        version = self.kueue_by_cluster.get(cluster, self.default_kueue)
-        return "" if version == NO_KUEUE else version
-
-    @property
-    def programs(self) -> tuple[Program, ...]:
-        """The Go programs that this sandbox is made of."""
-        versions = sorted({self.kueue_of(cluster) for cluster in self.cluster_names} - {""}, reverse=True)
-        return tuple(PROGRAMS[name] for name in ("etcd", "kubernetes", "kwok", *(f"kueue-{v}" for v in versions)))
-
-
-def check_wish(wish: Wish) -> None:
-    """Refuse what cannot be brought up, before anything is built or started."""
-    sandbox_folder(wish.name)
-    if not 0 <= wish.workers <= 50:
-        raise SandboxError("--workers", f"{wish.workers} is out of range: 0 to 50")
-    for cluster in wish.kueue_by_cluster:
-        if cluster not in wish.cluster_names:
-            raise SandboxError("--kueue", f"no cluster {cluster!r}; there will be: {', '.join(wish.cluster_names)}")
-    for version in (wish.default_kueue, *wish.kueue_by_cluster.values()):
-        if version not in (*KUEUE_VERSIONS, NO_KUEUE):
-            raise SandboxError(
-                "--kueue", f"no version {version!r}; there are: {', '.join((*KUEUE_VERSIONS, NO_KUEUE))}"
-            )
-    read_nodes(wish.nodes, wish.worker_names)
-    _refuse_second(wish.name)
 
 
 def up(wish: Wish, report: Callable[[str], None] = lambda _: None) -> "Sandbox":
     """Start everything; on any failure, an interrupt included, nothing is left running."""
     check_wish(wish)
+    refuse_second(wish.name)
     folder = sandbox_folder(wish.name)
     with held_lock(_lock_file(wish.name)):
-        _refuse_second(wish.name)
+        refuse_second(wish.name)
         shutil.rmtree(folder, ignore_errors=True)
         sandbox = Sandbox(SandboxState(wish.name, datetime.now(UTC)))
         try:
@@ -108,7 +60,7 @@ def _lock_file(name: str) -> Path:
     return sandbox_folder(name).with_name(f".{name}.lock")
 
 
-def _refuse_second(name: str) -> None:
+def refuse_second(name: str) -> None:
     if name not in list_sandboxes():
         return
     state = load_state(name)
@@ -134,9 +86,13 @@ def _bring_up(sandbox: "Sandbox", wish: Wish, report: Callable[[str], None]) -> 
             pool.submit(sandbox.add_cluster, name, wish.kueue_of(name), nodes.get(name), frameworks=wish.frameworks)
             for name in wish.cluster_names
         ]
-        for job in running:
-            report(f"{job.result().name} is ready")
-    wait_for(nats, lambda: is_listening(nats.port))
+        try:
+            for job in as_completed(running):
+                report(f"{job.result().name} is ready")
+        except BaseException:
+            sandbox.abandon()
+            raise
+    sandbox.wait(nats.name)
 
 
 def _watchdog_part(folder: Path, name: str) -> Part:
@@ -165,6 +121,7 @@ class Sandbox:
     def __init__(self, state: SandboxState) -> None:
         self._state = state
         self._lock = threading.Lock()
+        self._is_abandoned = threading.Event()
         self._apis: dict[str, ApiServer] = {}
 
     @classmethod
@@ -234,7 +191,9 @@ class Sandbox:
 
     def start(self, part: Part) -> Part:
         """Start a part, or start it again; returns it as it runs now."""
-        if part.port and not is_free(part.port):
+        if self._is_abandoned.is_set():
+            raise SandboxError(part.name, "is not started any more: another part failed, or the start was interrupted")
+        if part.port and not becomes_free(part.port):
             raise SandboxError(
                 part.name,
                 f"port {part.port} on 127.0.0.1 is taken by another process",
@@ -260,11 +219,15 @@ class Sandbox:
         part = self._state.part(name)
         cluster, _, program = name.rpartition("/")
         if program == "kube-apiserver":
-            wait_for(part, lambda: is_api_ready(self.api(cluster)))
+            wait_for(part, lambda: is_api_ready(self.api(cluster)), self._is_abandoned)
         elif program == "kueue":
-            wait_for(part, lambda: is_healthy(f"http://{part.address}/readyz"))
+            wait_for(part, lambda: is_healthy(f"http://{part.address}/readyz"), self._is_abandoned)
         else:
-            wait_for(part, lambda: is_listening(part.port))
+            wait_for(part, lambda: is_listening(part.port), self._is_abandoned)
+
+    def abandon(self) -> None:
+        """Stop waiting for parts and start no more, because what they belong to is about to go down."""
+        self._is_abandoned.set()
 
     def down(self) -> None:
         """End what was started, in the opposite order of dependence, and remove the folder."""

@@ -2,6 +2,8 @@
 
 import random
 import socket
+import time
+from datetime import timedelta
 
 # Below the range that kernels hand out to outgoing connections, so that nobody takes the port of a part while it is
 # stopped for a moment.
@@ -16,6 +18,16 @@ def free_ports(count: int) -> list[int]:
         if len(ports) == count:
             break
     return ports
+
+
+def becomes_free(port: int, patience: timedelta = timedelta(seconds=3)) -> bool:
+    """Whether a port is free, now or in a moment: the kernel closes the sockets of a killed process a little late."""
+    deadline = time.monotonic() + patience.total_seconds()
+    while not is_free(port):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
 
 
 def is_free(port: int) -> bool:

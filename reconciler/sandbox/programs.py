@@ -11,7 +11,7 @@ import orjson
 
 from reconciler.sandbox.layout import cache_folder
 
-SOURCES = Path(__file__).parent / "programs"
+SOURCES = Path(__file__).parent / "go"
 BUILD_FLAGS = ("-trimpath", "-buildvcs=false")
 KUEUE_VERSIONS = ("0.19.0", "0.16.2")
 DEFAULT_KUEUE = KUEUE_VERSIONS[0]

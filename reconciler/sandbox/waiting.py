@@ -6,6 +6,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from datetime import timedelta
+from threading import Event
 
 from reconciler.edges.kubernetes import ApiServer
 from reconciler.errors import ClusterError, SandboxError
@@ -15,9 +16,11 @@ POLL = 0.05
 PATIENCE = timedelta(seconds=90)
 
 
-def wait_for(part: Part, is_ready: Callable[[], bool], patience: timedelta = PATIENCE) -> None:
-    deadline = time.monotonic() + patience.total_seconds()
+def wait_for(part: Part, is_ready: Callable[[], bool], is_abandoned: Event) -> None:
+    deadline = time.monotonic() + PATIENCE.total_seconds()
     while not is_ready():
+        if is_abandoned.is_set():
+            raise SandboxError(part.name, "was not waited for")
         if not is_alive(part):
             raise SandboxError(
                 part.name, f"ended while it was starting; the end of {part.log}:\n{last_lines(part.log)}"
@@ -25,7 +28,7 @@ def wait_for(part: Part, is_ready: Callable[[], bool], patience: timedelta = PAT
         if time.monotonic() > deadline:
             raise SandboxError(
                 part.name,
-                f"not ready after {patience.total_seconds():.0f} s; the end of {part.log}:\n{last_lines(part.log)}",
+                f"not ready after {PATIENCE.total_seconds():.0f} s; the end of {part.log}:\n{last_lines(part.log)}",
             )
         time.sleep(POLL)
 

@@ -1,0 +1,62 @@
+"""What a sandbox should consist of, before anything is built or started."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from reconciler.errors import SandboxError
+from reconciler.objects import ClusterName
+from reconciler.sandbox import kueue
+from reconciler.sandbox.layout import sandbox_folder
+from reconciler.sandbox.nodes import DEFAULT_COUNT, read_nodes
+from reconciler.sandbox.programs import DEFAULT_KUEUE, KUEUE_VERSIONS, PROGRAMS, Program
+from reconciler.sandbox.state import MANAGER
+
+NO_KUEUE = "none"
+MAX_WORKERS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What `up` should bring up. `kueue_by_cluster` says which version runs where; the others get the default."""
+
+    name: str = "default"
+    workers: int = 2
+    default_kueue: str = DEFAULT_KUEUE
+    kueue_by_cluster: Mapping[str, str] = field(default_factory=dict)
+    nodes: str = str(DEFAULT_COUNT)
+    frameworks: tuple[str, ...] = kueue.FRAMEWORKS
+    is_owned: bool = False
+
+    @property
+    def worker_names(self) -> tuple[ClusterName, ...]:
+        return tuple(ClusterName(f"worker{index + 1}") for index in range(self.workers))
+
+    @property
+    def cluster_names(self) -> tuple[ClusterName, ...]:
+        return (MANAGER, *self.worker_names)
+
+    def kueue_of(self, cluster: str) -> str:
+        version = self.kueue_by_cluster.get(cluster, self.default_kueue)
+        return "" if version == NO_KUEUE else version
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """The Go programs that this sandbox is made of."""
+        versions = sorted({self.kueue_of(cluster) for cluster in self.cluster_names} - {""}, reverse=True)
+        return tuple(PROGRAMS[name] for name in ("etcd", "kubernetes", "kwok", *(f"kueue-{v}" for v in versions)))
+
+
+def check_wish(wish: Wish) -> None:
+    """Refuse what cannot be brought up."""
+    sandbox_folder(wish.name)
+    if not 0 <= wish.workers <= MAX_WORKERS:
+        raise SandboxError("--workers", f"{wish.workers} is out of range: 0 to {MAX_WORKERS}")
+    for cluster in wish.kueue_by_cluster:
+        if cluster not in wish.cluster_names:
+            raise SandboxError("--kueue", f"no cluster {cluster!r}; there will be: {', '.join(wish.cluster_names)}")
+    for version in (wish.default_kueue, *wish.kueue_by_cluster.values()):
+        if version not in (*KUEUE_VERSIONS, NO_KUEUE):
+            raise SandboxError(
+                "--kueue", f"no version {version!r}; there are: {', '.join((*KUEUE_VERSIONS, NO_KUEUE))}"
+            )
+    read_nodes(wish.nodes, wish.worker_names)

@@ -1,0 +1,101 @@
+"""What all tests share: one real fleet per run, and the command as a user calls it."""
+
+import itertools
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from reconciler.objects import ClusterName
+from reconciler.sandbox import fleet as sandbox_fleet
+from reconciler.sandbox.build import build_programs
+from reconciler.sandbox.fleet import Sandbox
+from reconciler.sandbox.programs import PROGRAMS
+from reconciler.sandbox.wish import Wish
+from tests.support import OLD_KUEUE, Kfleet, kfleet_program
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Sandboxes of a test run never meet those of the user."""
+    before = os.environ.get("XDG_STATE_HOME")
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+    yield
+    if before is None:
+        del os.environ["XDG_STATE_HOME"]
+    else:
+        os.environ["XDG_STATE_HOME"] = before
+
+
+@pytest.fixture(scope="session")
+def _programs() -> None:
+    build_programs(PROGRAMS.values(), lambda _: None)
+
+
+@pytest.fixture(scope="session")
+def fleet(_own_state_folder: None, _programs: None) -> Iterator[Sandbox]:
+    """A manager and a worker with today's Kueue, and a worker with an older one."""
+    wish = Wish("tests", kueue_by_cluster={"worker2": OLD_KUEUE}, is_owned=True)
+    sandbox = sandbox_fleet.up(wish)
+    yield sandbox
+    sandbox.down()
+
+
+@pytest.fixture
+def sandbox_up(_programs: None) -> Iterator[Callable[[Wish], Sandbox]]:
+    """Start a sandbox of the test's own, for tests that break things."""
+    running: list[Sandbox] = []
+
+    def start(wish: Wish) -> Sandbox:
+        running.append(sandbox_fleet.up(wish))
+        return running[-1]
+
+    yield start
+    for sandbox in running:
+        sandbox.down()
+
+
+@pytest.fixture
+def unique() -> str:
+    """A name that no other test of the run uses, for namespaces and cluster-scoped objects."""
+    return f"t{next(_numbers)}"
+
+
+@pytest.fixture
+def empty_cluster(fleet: Sandbox, unique: str) -> Iterator[ClusterName]:
+    """A control plane with nothing in it, not even Kueue; ready in seconds."""
+    name = ClusterName(f"empty-{unique}")
+    fleet.add_cluster(name)
+    yield name
+    fleet.remove_cluster(name)
+
+
+@pytest.fixture
+def namespace(fleet: Sandbox, unique: str) -> Iterator[str]:
+    """A namespace on every cluster of the fleet."""
+    names = [cluster.name for cluster in fleet.state.clusters]
+    for cluster in names:
+        fleet.api(cluster).create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": unique}})
+    yield unique
+    for cluster in names:
+        fleet.api(cluster).delete(f"/api/v1/namespaces/{unique}")
+
+
+@pytest.fixture
+def kfleet() -> Kfleet:
+    """Run the command as a user does; keyword arguments are environment variables."""
+
+    def run(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [kfleet_program(), *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=os.environ | settings,
+            timeout=300,
+        )
+
+    return run
