@@ -5,6 +5,7 @@
     ├── RefusedError     a guard said no; nothing was written
     └── EdgeError        an outside system; the next run may succeed
         ├── ClusterError     an API server
+        ├── GitError         a repository, or a folder of files
         └── SandboxError     the local fleet
 
 A message reads `where: what: why`, in lower case, with the value that was wrong. Only `cli.main` turns errors into
@@ -51,6 +52,10 @@ class ClusterError(EdgeError):
     def __init__(self, where: str, problem: str, *, status: int = 0, reason: str = "") -> None:
         self.status, self.reason = status, reason
         super().__init__(where, problem)
+
+
+class GitError(EdgeError):
+    pass
 
 
 class SandboxError(EdgeError):

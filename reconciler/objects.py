@@ -30,3 +30,15 @@ def ref_of(cluster: ClusterName, manifest: Manifest) -> Ref:
 def group_of(manifest: Manifest) -> str:
     group, slash, _ = str(manifest["apiVersion"]).partition("/")
     return group if slash else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Something that had to be known and was not seen. What it would have decided is left at its safest value."""
+
+    cluster: ClusterName
+    what: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.cluster}: {self.what}: {self.why}"

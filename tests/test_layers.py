@@ -17,11 +17,16 @@ MAY_IMPORT = {
     "quantity": {"errors"},
     "kueue": NOUNS,
     "spec": NOUNS | {"kueue"},
-    "edges": NOUNS | {"spec"},
+    "desired": NOUNS | {"kueue", "spec"},
+    "lint": NOUNS | {"kueue", "spec", "desired"},
+    "ports": NOUNS,
+    "plan": NOUNS | {"kueue", "spec", "desired"},
+    "edges": NOUNS | {"spec", "ports"},
     "sandbox": NOUNS | {"edges"},
-    "cli": NOUNS | {"kueue", "spec", "edges", "sandbox"},
+    "pipeline": NOUNS | {"kueue", "spec", "desired", "lint", "edges"},
+    "cli": NOUNS | {"kueue", "spec", "desired", "lint", "edges", "sandbox", "pipeline"},
 }
-DECIDING = {"errors", "objects", "quantity", "kueue", "spec"}
+DECIDING = {"errors", "objects", "quantity", "kueue", "spec", "desired", "lint", "ports", "plan"}
 # What a decision may stand on: values, text and arithmetic. Everything else can look at the world.
 PURE_LIBRARIES = {
     "base64", "bisect", "collections", "copy", "dataclasses", "datetime", "decimal", "deepdiff", "difflib", "enum",

@@ -9,7 +9,7 @@ import os
 import ssl
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, cast
@@ -20,11 +20,14 @@ import urllib3
 
 from reconciler.errors import ClusterError
 from reconciler.objects import ClusterName, Manifest
+from reconciler.ports import ApiKind
 
 FIELD_MANAGER = "kfleet"
 PAGE = 500
 SERVER_SIDE_APPLY = "application/apply-patch+yaml"
 MERGE_PATCH = "application/merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,20 +39,10 @@ class Access:
     token: str = ""
     client_certificate: str = ""
     client_key: str = ""
+    is_unverified: bool = False
 
     def __repr__(self) -> str:
         return f"Access({self.server})"
-
-
-@dataclass(frozen=True, slots=True)
-class ApiKind:
-    """One kind as the server's discovery lists it."""
-
-    group: str
-    version: str
-    kind: str
-    plural: str
-    is_namespaced: bool
 
 
 class ApiServer:
@@ -102,6 +95,9 @@ class ApiServer:
     def patch(self, path: str, change: Manifest) -> dict[str, Any]:
         return self._request("PATCH", path, body=change, content_type=MERGE_PATCH)
 
+    def json_patch(self, path: str, operations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        return self._request("PATCH", path, body=operations, content_type=JSON_PATCH)
+
     def apply(
         self,
         manifest: Manifest,
@@ -110,17 +106,34 @@ class ApiServer:
         is_forced: bool = False,
         is_dry_run: bool = False,
     ) -> dict[str, Any]:
+        path = self.path_of(manifest)
+        return self.apply_at(path, manifest, manager=manager, is_forced=is_forced, is_dry_run=is_dry_run)
+
+    def apply_at(
+        self, path: str, manifest: Manifest, *, manager: str, is_forced: bool, is_dry_run: bool
+    ) -> dict[str, Any]:
         """Server-side apply, with strict field validation: an unknown field is an error, never a silent loss."""
         query = {"fieldManager": manager, "force": str(is_forced).lower(), "fieldValidation": "Strict"}
         if is_dry_run:
             query["dryRun"] = "All"
-        return self._request("PATCH", self.path_of(manifest), query, body=manifest, content_type=SERVER_SIDE_APPLY)
+        return self._request("PATCH", path, query, body=manifest, content_type=SERVER_SIDE_APPLY)
 
-    def delete(self, path: str) -> None:
-        self._request("DELETE", path)
+    def delete(self, path: str, *, uid: str = "", version: str = "") -> None:
+        """Delete an object; with a uid or version, only if it still is the one that was seen."""
+        conditions = {name: value for name, value in (("uid", uid), ("resourceVersion", version)) if value}
+        body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": conditions} if conditions else None
+        self._request("DELETE", path, body=body)
 
     def path_of(self, manifest: Manifest) -> str:
         return f"{self._collection(manifest)}/{manifest['metadata']['name']}"
+
+    def discover(self) -> tuple[ApiKind, ...]:
+        """Every kind that is served, in every version, from the two documents of aggregated discovery."""
+        found: list[ApiKind] = []
+        for path in ("/api", "/apis"):
+            for group in self._request("GET", path, accept=DISCOVERY)["items"]:
+                found.extend(_group_kinds(group))
+        return tuple(found)
 
     def kinds(self, api_version: str) -> tuple[ApiKind, ...]:
         """What a group version serves; empty where the server does not know it. Asked once per connection."""
@@ -159,11 +172,12 @@ class ApiServer:
         path: str,
         query: Mapping[str, str] | None = None,
         *,
-        body: Manifest | None = None,
+        body: Manifest | Sequence[Mapping[str, Any]] | None = None,
         content_type: str = "application/json",
+        accept: str = "application/json",
     ) -> dict[str, Any]:
         url = self.access.server + path + (f"?{urlencode(query)}" if query else "")
-        headers = {"Accept": "application/json", "Content-Type": content_type}
+        headers = {"Accept": accept, "Content-Type": content_type}
         if self.access.token:
             headers["Authorization"] = f"Bearer {self.access.token}"
         try:
@@ -179,6 +193,18 @@ class ApiServer:
         if answer.status >= 400:
             raise _refusal(self.cluster, f"{method} {path}", answer.status, answer.data)
         return _decoded(answer.data)
+
+
+def _group_kinds(group: Mapping[str, Any]) -> Iterator[ApiKind]:
+    for version in group.get("versions", ()):
+        for entry in version.get("resources", ()):
+            yield ApiKind(
+                group["metadata"].get("name", ""),
+                version["version"],
+                entry["responseKind"]["kind"],
+                entry["resource"],
+                entry["scope"] == "Namespaced",
+            )
 
 
 def _decoded(text: bytes) -> dict[str, Any]:
@@ -210,6 +236,9 @@ def _api_root(api_version: str) -> str:
 
 def _tls(access: Access) -> ssl.SSLContext:
     context = ssl.create_default_context(cadata=access.ca or None)
+    if access.is_unverified:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
     if access.client_certificate:
         # The ssl module takes client certificates from files only. Readable by this user alone, gone at once.
         with tempfile.NamedTemporaryFile("w", suffix=".pem") as pair:

@@ -106,9 +106,12 @@ def _build(program: Program, workshop: _Workshop, report: Report) -> None:
     finished.mkdir()
     started = time.monotonic()
     report(Progress(program.name, "fetching modules", left=timedelta(minutes=program.minutes)))
-    stale = workshop.ask(program, "list", *_flags(program), "-deps", "-f", _STALE, program.target).split()
+    if program.target:
+        stale = workshop.ask(program, "list", *_flags(program), "-deps", "-f", _STALE, program.target).split()
+        _compile(program, workshop, finished / program.name, len(stale), report)
+    else:
+        workshop.ask(program, "mod", "download", program.module)
     _copy_files(program, workshop, finished / "files")
-    _compile(program, workshop, finished / program.name, len(stale), report)
     finished.rename(program.home)
     report(Progress(program.name, f"built in {time.monotonic() - started:.0f} s"))
 

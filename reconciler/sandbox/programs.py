@@ -15,6 +15,7 @@ SOURCES = Path(__file__).parent / "go"
 BUILD_FLAGS = ("-trimpath", "-buildvcs=false")
 KUEUE_VERSIONS = ("0.19.0", "0.16.2")
 DEFAULT_KUEUE = KUEUE_VERSIONS[0]
+OLD_KINDS = ("0.14.0", "0.11.4")  # releases whose kinds can be installed, without their controller
 KUBERNETES_VERSION = "1.36.3"
 _KUEUE_FILES = ("config/components/crd/bases/*.yaml", "config/components/webhook/manifests.yaml")
 _KWOK_FILES = tuple(
@@ -31,7 +32,10 @@ _KWOK_FILES = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A binary, the folder with its go.mod, and the files of its Go module that it needs at run time."""
+    """A binary, the folder with its go.mod, and the files of its Go module that it needs at run time.
+
+    Without a target there are only the files.
+    """
 
     name: str
     source: Path
@@ -101,6 +105,11 @@ def _kueue(version: str) -> Program:
     )
 
 
+def _kueue_kinds(version: str) -> Program:
+    name = f"kueue-crds-{version}"
+    return Program(name, SOURCES / name, target="", module="sigs.k8s.io/kueue", files=_KUEUE_FILES[:1], minutes=0.1)
+
+
 PROGRAMS: Mapping[str, Program] = {
     program.name: program
     for program in (
@@ -108,5 +117,6 @@ PROGRAMS: Mapping[str, Program] = {
         _kubernetes(),
         _kwok(),
         *(_kueue(version) for version in KUEUE_VERSIONS),
+        *(_kueue_kinds(version) for version in OLD_KINDS),
     )
 }

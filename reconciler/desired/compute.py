@@ -1,0 +1,48 @@
+"""Stage 3: the spec and what was seen become the objects that each cluster should hold."""
+
+from collections.abc import Iterable
+from itertools import chain
+
+from reconciler.desired.capacity import compute_quota
+from reconciler.desired.model import Capacities, Desired, DesiredObject
+from reconciler.desired.multikueue import multikueue_objects
+from reconciler.desired.native import native_objects
+from reconciler.desired.order import wave_of
+from reconciler.desired.queues import cohort_objects, flavor_objects, queue_objects
+from reconciler.desired.tenants import tenant_objects
+from reconciler.errors import SpecError
+from reconciler.objects import Ref
+from reconciler.spec.model import FleetSpec
+
+
+def compute_desired(spec: FleetSpec, seen: Capacities | None = None) -> Desired:
+    """Every object of every cluster. Two documents that ask for the same object are an error of the spec."""
+    quota = compute_quota(spec, seen or {})
+    queues = tuple(chain(queue_objects(spec, quota), multikueue_objects(spec, quota)))
+    cluster_queues = [entry for entry in queues if entry.ref.kind == "ClusterQueue"]
+    objects = tuple(
+        chain(
+            flavor_objects(spec),
+            queues,
+            cohort_objects(spec, cluster_queues),
+            tenant_objects(spec),
+            native_objects(spec),
+        )
+    )
+    _refuse_doubles(objects)
+    position = {cluster.name: number for number, cluster in enumerate(spec.clusters)}
+    ordered = sorted(objects, key=lambda entry: (position[entry.ref.cluster], wave_of(entry.ref), entry.ref))
+    return Desired(tuple(ordered), quota.gaps)
+
+
+def _refuse_doubles(objects: Iterable[DesiredObject]) -> None:
+    first: dict[Ref, DesiredObject] = {}
+    problems: list[SpecError] = []
+    for entry in objects:
+        other = first.setdefault(entry.ref, entry)
+        if other is not entry:
+            problems.append(
+                entry.document.error(("metadata", "name"), f"{entry.ref} is already made by {other.document.place()}")
+            )
+    if problems:
+        raise ExceptionGroup("fleet spec", problems)

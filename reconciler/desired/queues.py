@@ -1,0 +1,155 @@
+"""Flavors, cohorts and queues of a cluster."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from reconciler.desired.capacity import Quota, QuotaTable
+from reconciler.desired.model import DesiredObject
+from reconciler.desired.shape import desired_object, kueue_manifest, without_empty
+from reconciler.quantity import ZERO
+from reconciler.spec.model import Cluster, Flavor, FleetSpec, Queue, StopPolicy
+
+NAMESPACE_LABEL = "kubernetes.io/metadata.name"
+
+
+def flavor_objects(spec: FleetSpec) -> Iterator[DesiredObject]:
+    """One ResourceFlavor for each cluster that has such nodes."""
+    for flavor in spec.flavors:
+        for cluster in spec.selected(flavor.clusters):
+            yield desired_object(cluster, _resource_flavor(flavor), flavor.document)
+
+
+def queue_objects(spec: FleetSpec, quota: QuotaTable) -> Iterator[DesiredObject]:
+    """The ClusterQueue on each cluster that runs the queue's jobs."""
+    namespaces = namespaces_of_queues(spec)
+    for queue in spec.queues:
+        for cluster in spec.selected(queue.clusters):
+            groups = resource_groups(quota.of(queue, cluster.name))
+            manifest = cluster_queue(queue, cluster, groups, namespaces.get(queue.name, ()))
+            yield desired_object(cluster, manifest, queue.document)
+
+
+def cohort_objects(spec: FleetSpec, queues: Iterable[DesiredObject]) -> Iterator[DesiredObject]:
+    """A Cohort for every cohort that a queue names and no document declares, so that it can be seen and pruned."""
+    declared = {
+        (cluster.name, entry.manifest["metadata"]["name"])
+        for entry in spec.objects
+        if entry.manifest["kind"] == "Cohort"
+        for cluster in spec.targeted(entry.targets)
+    }
+    clusters = {cluster.name: cluster for cluster in spec.clusters}
+    for queue in queues:
+        name = queue.manifest["spec"].get("cohortName")
+        key = (queue.ref.cluster, name)
+        if name and key not in declared:
+            declared.add(key)
+            yield desired_object(clusters[queue.ref.cluster], kueue_manifest("Cohort", name, {}), queue.document)
+
+
+def namespaces_of_queues(spec: FleetSpec) -> Mapping[str, tuple[str, ...]]:
+    """The namespaces that submit to each queue: those of its tenants and of LocalQueues written as they are."""
+    found: dict[str, set[str]] = {}
+    for tenant in spec.tenants:
+        found.setdefault(tenant.queue, set()).update(tenant.namespaces)
+    for entry in spec.objects:
+        if entry.manifest["kind"] == "LocalQueue":
+            queue = entry.manifest.get("spec", {}).get("clusterQueue", "")
+            found.setdefault(queue, set()).add(entry.manifest["metadata"].get("namespace", "default"))
+    return {queue: tuple(sorted(namespaces)) for queue, namespaces in found.items()}
+
+
+def cluster_queue(
+    queue: Queue, cluster: Cluster, groups: list[dict[str, Any]], namespaces: tuple[str, ...]
+) -> dict[str, Any]:
+    content = without_empty(
+        {
+            "cohortName": queue.cohort,
+            "queueingStrategy": queue.queueing_strategy,
+            "stopPolicy": _stop_policy(queue, cluster),
+            "preemption": dict(queue.preemption),
+            "flavorFungibility": dict(queue.flavor_fungibility),
+            "resourceGroups": groups,
+            "admissionChecksStrategy": _admission_checks(queue, groups),
+            "fairSharing": without_empty({"weight": _text(queue.fair_sharing_weight)}),
+            "admissionScope": dict(queue.admission_scope),
+        }
+    )
+    selector = _namespace_selector(queue, namespaces)
+    return kueue_manifest(
+        "ClusterQueue", queue.name, content | ({} if selector is None else {"namespaceSelector": selector})
+    )
+
+
+def resource_groups(entries: Iterable[Quota]) -> list[dict[str, Any]]:
+    """Groups as Kueue wants them: a flavor and a resource in one group only, every flavor with all of its resources.
+
+    Entries that share a resource are one group. What an entry does not name it has none of.
+    """
+    groups: list[list[Quota]] = []
+    for entry in entries:
+        touching = [group for group in groups if any(entry.nominal.keys() & other.nominal.keys() for other in group)]
+        merged = [*(quota for group in touching for quota in group), entry]
+        groups = [
+            merged if touching and group is touching[0] else group for group in groups if group not in touching[1:]
+        ]
+        groups += [] if touching else [merged]
+    return [_group(group) for group in groups]
+
+
+def _group(entries: list[Quota]) -> dict[str, Any]:
+    covered = list(dict.fromkeys(name for entry in entries for name in entry.nominal))
+    return {
+        "coveredResources": covered,
+        "flavors": [
+            {"name": entry.flavor, "resources": [_resource(entry, name) for name in covered]} for entry in entries
+        ],
+    }
+
+
+def _resource(entry: Quota, name: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "nominalQuota": str(entry.nominal.get(name, ZERO)),
+        **({"borrowingLimit": str(entry.borrowing[name])} if name in entry.borrowing else {}),
+        **({"lendingLimit": str(entry.lending[name])} if name in entry.lending else {}),
+    }
+
+
+def _resource_flavor(flavor: Flavor) -> dict[str, Any]:
+    content = {
+        "nodeLabels": dict(flavor.node_labels),
+        "nodeTaints": [dict(taint) for taint in flavor.node_taints],
+        "tolerations": [dict(toleration) for toleration in flavor.tolerations],
+        "topologyName": flavor.topology_name,
+    }
+    return kueue_manifest("ResourceFlavor", flavor.name, without_empty(content))
+
+
+def _stop_policy(queue: Queue, cluster: Cluster) -> str:
+    if cluster.drain:
+        return StopPolicy.HOLD_AND_DRAIN.value
+    return "" if queue.stop_policy is StopPolicy.NONE else queue.stop_policy.value
+
+
+def _admission_checks(queue: Queue, groups: list[dict[str, Any]]) -> dict[str, Any]:
+    """The checks of a queue, for the flavors that this cluster has; a check for none of them stays away."""
+    present = {flavor["name"] for group in groups for flavor in group["flavors"]}
+    checks = []
+    for check in queue.admission_checks:
+        flavors = [name for name in check.on_flavors if name in present]
+        if flavors or not check.on_flavors:
+            checks.append(without_empty({"name": check.name, "onFlavors": flavors}))
+    return without_empty({"admissionChecks": checks})
+
+
+def _namespace_selector(queue: Queue, namespaces: tuple[str, ...]) -> Mapping[str, Any] | None:
+    """What the queue says; otherwise the namespaces that submit to it; None, which selects nothing, without any."""
+    if queue.namespace_selector is not None:
+        return queue.namespace_selector.manifest()
+    if not namespaces:
+        return None
+    return {"matchExpressions": [{"key": NAMESPACE_LABEL, "operator": "In", "values": list(namespaces)}]}
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value)

@@ -1,0 +1,45 @@
+"""Objects as they are sent: in the newest API version that their cluster serves."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from reconciler.desired.model import DesiredObject
+from reconciler.errors import SpecError
+from reconciler.kueue.kinds import NEWEST, KueueVersion, kind_of, newest_served, parse_version
+from reconciler.kueue.write import CannotExpressError, to_version
+from reconciler.objects import Manifest
+from reconciler.spec.model import Cluster
+
+
+@dataclass(frozen=True, slots=True)
+class KueueApi:
+    """What a cluster's Kueue takes: its release, and the API version of each kind where the cluster was asked."""
+
+    version: KueueVersion
+    served: Mapping[str, str] = field(default_factory=dict)
+
+    def api_version(self, kind_name: str, newest: str) -> str:
+        return self.served.get(kind_name, newest)
+
+
+def offline_api(cluster: Cluster) -> KueueApi:
+    """What the spec says of a cluster that is not asked."""
+    return KueueApi(parse_version(cluster.kueue.version) if cluster.kueue.version else NEWEST)
+
+
+def written(entry: DesiredObject, api: KueueApi) -> Manifest:
+    """The manifest to send. Something that the cluster's version cannot express is an error of the spec."""
+    kind = kind_of(entry.manifest)
+    if kind is None:
+        return entry.manifest
+    target = api.api_version(kind.name, newest_served(kind, api.version))
+    if not target:
+        raise entry.document.error((), f"{entry.ref}: kueue {api.version} has no {kind.name}")
+    try:
+        return to_version(entry.manifest, target, api.version)
+    except CannotExpressError as error:
+        raise _cannot(entry, error) from error
+
+
+def _cannot(entry: DesiredObject, error: CannotExpressError) -> SpecError:
+    return entry.document.error((), f"{entry.ref}: {error}")

@@ -1,0 +1,288 @@
+"""Git: the files of one revision, from the object store of a repository, or from a folder.
+
+Only the transports https, ssh and file are spoken; no hook runs, no submodule is entered, no symbolic link is followed
+out of the tree. A repository that is named by a URL is kept as a bare clone in the user's cache.
+"""
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from types import TracebackType
+from typing import Self
+from urllib.parse import urlsplit
+
+from git import Commit, Repo
+from git.exc import GitCommandError, InvalidGitRepositoryError, NoSuchPathError
+from git.objects import Blob, Submodule, Tree
+
+from reconciler.errors import GitError
+from reconciler.spec.files import (
+    MAX_FILE_BYTES,
+    MAX_FILES,
+    MAX_TOTAL_BYTES,
+    SUFFIXES,
+    FleetFiles,
+    overlays_beside,
+)
+
+TRANSPORTS = ("https", "ssh", "file")
+FETCH_SECONDS = 300
+
+_SCP_LIKE = re.compile(r"(?:[A-Za-z0-9._-]+@)?[A-Za-z0-9][A-Za-z0-9.-]*:[^:].*")
+_SYMLINK_MODE = 0o120000
+_ENVIRONMENT = {
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_ALLOW_PROTOCOL": ":".join(TRANSPORTS),
+    "GIT_CONFIG_COUNT": "2",
+    "GIT_CONFIG_KEY_0": "core.hooksPath",
+    "GIT_CONFIG_VALUE_0": os.devnull,
+    "GIT_CONFIG_KEY_1": "core.fsmonitor",
+    "GIT_CONFIG_VALUE_1": "false",
+}
+
+
+class Repository:
+    """An open repository: a path, or the cached clone of a URL."""
+
+    def __init__(self, repo: Repo, source: str) -> None:
+        self._repo, self._source, self.origin = repo, source, mask(source)
+        self._repo.git.update_environment(**_ENVIRONMENT)
+        if "GIT_SSH_COMMAND" not in os.environ:
+            self._repo.git.update_environment(GIT_SSH_COMMAND="ssh -o BatchMode=yes")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._repo.close()
+
+    def resolve(self, revision: str) -> str:
+        """The commit that a branch, a tag or an abbreviated commit stands for."""
+        with self._asked(f"there is no revision {revision!r}"):
+            return str(self._repo.git.rev_parse("--verify", "--end-of-options", f"{revision}^{{commit}}"))
+
+    def merge_base(self, one: str, other: str) -> str:
+        """The commit where two revisions parted."""
+        commits = self.resolve(one), self.resolve(other)
+        with self._asked(f"{one!r} and {other!r} have no commit in common"):
+            return str(self._repo.git.merge_base(*commits))
+
+    def is_dirty(self, path: str = ".") -> bool:
+        """Whether files below the path differ from the commit that is checked out, or are not in it."""
+        if self._repo.bare:
+            return False
+        with self._asked("cannot compare the working tree with its commit"):
+            return bool(self._repo.git.status("--porcelain", "--untracked-files=all", "--", path))
+
+    def fetch(self) -> None:
+        """Bring the branches and tags of a cached clone up to date; a local repository is what it is."""
+        if not is_url(self._source):
+            return
+        refs = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
+        with self._asked("cannot be fetched"):
+            # The URL is not kept in the clone: it may hold a password.
+            self._repo.git.fetch(
+                "--prune",
+                "--no-recurse-submodules",
+                "--end-of-options",
+                self._source,
+                *refs,
+                kill_after_timeout=FETCH_SECONDS,
+            )
+
+    def read(self, revision: str, path: str = "fleet") -> FleetFiles:
+        """The files of one revision, from the object store."""
+        folder, commit = self._inside(path), self.resolve(revision)
+        overlays = overlays_beside(folder)
+        collector = _Collector(self.origin)
+        with self._asked(f"cannot read {commit}"):
+            root = Commit(self._repo, bytes.fromhex(commit)).tree
+            tops = [tree for tree in (self._descend(root, folder), self._descend(root, overlays)) if tree]
+            if not tops or str(tops[0].path or ".") != folder:
+                raise GitError(self.origin, f"there is no folder {folder!r} in {commit[:12]}")
+            for tree in tops:
+                self._collect(tree, collector)
+        return FleetFiles(self.origin, commit, collector.files, folder, overlays)
+
+    def read_working_tree(self, path: str = "fleet") -> FleetFiles:
+        """The files as they lie in the checkout, committed or not."""
+        if self._repo.working_tree_dir is None:
+            raise GitError(self.origin, "has no working tree: say a revision")
+        root = Path(self._repo.working_tree_dir)
+        return _read_tree(root, self._inside(path), self.origin, follows_links=False)
+
+    def _inside(self, path: str) -> str:
+        folder = os.path.normpath(path)
+        if folder.startswith(("/", "..")):
+            raise GitError(self.origin, f"the path {path!r} leaves the repository")
+        return folder
+
+    def _descend(self, tree: Tree, folder: str) -> Tree | None:
+        for step in () if folder == "." else PurePosixPath(folder).parts:
+            entry = next((each for each in tree if _name(each) == step), None)
+            if isinstance(entry, Blob | Submodule):
+                raise GitError(self.origin, f"{entry.path}: is no folder")
+            if entry is None:
+                return None
+            tree = entry
+        return tree
+
+    def _collect(self, top: Tree, collector: "_Collector") -> None:
+        pending = [top]
+        while pending:
+            for entry in pending.pop():
+                if _name(entry).startswith("."):
+                    continue
+                if isinstance(entry, Tree):
+                    pending.append(entry)
+                elif isinstance(entry, Submodule):
+                    raise GitError(self.origin, f"{entry.path}: submodules are not read")
+                elif entry.mode == _SYMLINK_MODE:
+                    raise GitError(self.origin, f"{entry.path}: symbolic links are not followed")
+                elif collector.is_wanted(_name(entry)):
+                    collector.check(str(entry.path), entry.size)
+                    collector.add(str(entry.path), entry.data_stream.read())
+
+    @contextmanager
+    def _asked(self, problem: str) -> Iterator[None]:
+        try:
+            yield
+        except (GitCommandError, ValueError, OSError) as error:
+            text = error.stderr if isinstance(error, GitCommandError) else str(error)
+            reason = " ".join(text.replace("stderr:", "").split()).strip("' ")
+            user = _user(self._source)
+            masked = reason.replace(user, "***") if user else reason
+            # Without its cause, which holds the command line and with it the password.
+            raise GitError(self.origin, f"{problem}: {masked}" if masked else problem) from None
+
+
+def open_repository(source: str, *, cache: Path | None = None) -> Repository:
+    """Open a path, or the clone of a URL in the cache, which is made or brought up to date."""
+    if not is_url(source):
+        try:
+            return Repository(Repo(source, search_parent_directories=True), source)
+        except (InvalidGitRepositoryError, NoSuchPathError) as error:
+            raise GitError(source, "is no git repository") from error
+    _check_transport(source)
+    folder = (cache or _cache_folder()) / hashlib.sha256(source.encode()).hexdigest()[:32]
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        repository = Repository(Repo.init(folder, bare=True), source)
+    except (OSError, GitCommandError) as error:
+        raise GitError(mask(source), f"cannot be kept in {folder}: {error}") from error
+    repository.fetch()
+    return repository
+
+
+def is_repository(path: str) -> bool:
+    """Whether a path lies in a git repository; a plain folder does not."""
+    try:
+        Repo(path, search_parent_directories=True).close()
+    except (InvalidGitRepositoryError, NoSuchPathError):
+        return False
+    return True
+
+
+def read_folder(path: str) -> FleetFiles:
+    """The files of a plain folder. Links to files inside of it are followed: so a mounted ConfigMap looks."""
+    folder = os.path.normpath(path)
+    return _read_tree(Path(), folder, origin=path, follows_links=True)
+
+
+def mask(source: str) -> str:
+    """The source without user and password, fit for a message."""
+    user = _user(source)
+    return source.replace(f"{user}@", "***@", 1) if user else source
+
+
+def _user(source: str) -> str:
+    return urlsplit(source).netloc.rpartition("@")[0] if "://" in source else ""
+
+
+def _name(entry: Tree | Blob | Submodule) -> str:
+    # A submodule of a bare tree has no `name` that can be asked for.
+    return PurePosixPath(entry.path).name
+
+
+def is_url(source: str) -> bool:
+    return "://" in source or "::" in source or (bool(_SCP_LIKE.fullmatch(source)) and not Path(source).exists())
+
+
+def _check_transport(source: str) -> None:
+    scheme, separator, _ = source.partition("://")
+    if "::" in source.partition("/")[0] or (separator and scheme not in TRANSPORTS):
+        used = scheme.partition("::")[0]
+        raise GitError(mask(source), f"the transport {used!r} is not allowed: use {', '.join(TRANSPORTS)} or a path")
+
+
+def _cache_folder() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "kfleet" / "git"
+
+
+def _read_tree(root: Path, folder: str, origin: str, *, follows_links: bool) -> FleetFiles:
+    overlays = overlays_beside(folder)
+    if not (root / folder).is_dir():
+        raise GitError(origin, f"there is no folder {folder!r}")
+    collector = _Collector(origin)
+    for top in (folder, overlays):
+        if (root / top).is_dir():
+            _walk(root, top, collector, follows_links=follows_links)
+    return FleetFiles(origin, "", collector.files, folder, overlays)
+
+
+def _walk(root: Path, top: str, collector: "_Collector", *, follows_links: bool) -> None:
+    if (root / top).is_symlink() and not follows_links:
+        raise GitError(collector.origin, f"{top}: symbolic links are not followed")
+    inside, pending = (root / top).resolve(), [PurePosixPath(top)]
+    while pending:
+        folder = pending.pop()
+        for entry in sorted((root / folder).iterdir()):
+            label = folder / entry.name
+            if entry.name.startswith("."):
+                continue
+            if entry.is_symlink():
+                _check_link(entry, str(label), inside, collector.origin, follows_links=follows_links)
+            if entry.is_dir():
+                pending.append(label)
+            elif collector.is_wanted(entry.name) and entry.is_file():
+                collector.check(str(label), entry.stat().st_size)
+                collector.add(str(label), entry.read_bytes())
+
+
+def _check_link(link: Path, label: str, inside: Path, origin: str, *, follows_links: bool) -> None:
+    if not follows_links:
+        raise GitError(origin, f"{label}: symbolic links are not followed")
+    if not link.resolve().is_relative_to(inside):
+        raise GitError(origin, f"{label}: the symbolic link leaves the folder")
+    if link.is_dir():
+        raise GitError(origin, f"{label}: symbolic links to folders are not followed")
+
+
+class _Collector:
+    """Gathers files, each once, within bounds."""
+
+    def __init__(self, origin: str) -> None:
+        self.origin = origin
+        self.files: dict[str, bytes] = {}
+        self.total = 0
+
+    def is_wanted(self, name: str) -> bool:
+        return name.endswith(SUFFIXES)
+
+    def check(self, path: str, size: int) -> None:
+        if size > MAX_FILE_BYTES:
+            raise GitError(self.origin, f"{path}: has {size} bytes: at most {MAX_FILE_BYTES} are read")
+        if self.total + size > MAX_TOTAL_BYTES:
+            raise GitError(self.origin, f"{path}: the files have more than {MAX_TOTAL_BYTES} bytes together")
+        if len(self.files) >= MAX_FILES:
+            raise GitError(self.origin, f"{path}: there are more than {MAX_FILES} files")
+
+    def add(self, path: str, content: bytes) -> None:
+        self.total += 0 if path in self.files else len(content)
+        self.files[path] = content

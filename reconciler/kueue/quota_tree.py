@@ -1,0 +1,182 @@
+"""The arithmetic of Kueue's cohort tree, exact: what a queue owns, may borrow, and has left.
+
+Cohorts are inner nodes, ClusterQueues leaves; a cohort that is only named exists too, without quota of its own. Every
+function walks the tree by loops, so that a deep one is no danger.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from reconciler.kueue.amounts import add, amount_of, subtract
+from reconciler.kueue.cohorts import CohortCycleError, find_cycles
+from reconciler.kueue.kinds import kind_of
+from reconciler.kueue.reading import as_list, as_map, as_text, at
+from reconciler.objects import Manifest
+
+
+class NodeKind(StrEnum):
+    COHORT = "Cohort"
+    QUEUE = "ClusterQueue"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class NodeName:
+    """A queue and a cohort may share a name: they are two nodes."""
+
+    kind: NodeKind
+    name: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class FlavorResource:
+    flavor: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    nominal: int = 0
+    borrowing_limit: int | None = None
+    lending_limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaNode:
+    parent: NodeName | None
+    quotas: Mapping[FlavorResource, Quota]
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaTree:
+    """All trees of one cluster. `subtree` holds what each node can give out: its own quota and what children lend."""
+
+    nodes: Mapping[NodeName, QuotaNode]
+    subtree: Mapping[NodeName, Mapping[FlavorResource, int]]
+
+
+Amounts = Mapping[FlavorResource, int]
+Usage = Mapping[NodeName, Amounts]
+NO_QUOTA = Quota()
+
+
+def build_tree(manifests: Iterable[Manifest]) -> QuotaTree:
+    """The trees of canonical ClusterQueues and Cohorts; raises CohortCycleError where there is no tree."""
+    listed = tuple(manifests)
+    if cycles := find_cycles(listed):
+        raise CohortCycleError(cycles)
+    given = {name: _read_node(name, manifest) for manifest in listed if (name := _name_of(manifest))}
+    named = {node.parent: QuotaNode(None, {}) for node in given.values() if node.parent}
+    nodes = {**named, **given}
+    return QuotaTree(nodes, _sum_up(nodes))
+
+
+def subtree_quota(tree: QuotaTree, name: NodeName, pair: FlavorResource) -> int:
+    return tree.subtree[name].get(pair, 0)
+
+
+def local_quota(tree: QuotaTree, name: NodeName, pair: FlavorResource) -> int:
+    """What a node keeps for itself: the part of its subtree that its lending limit holds back."""
+    return _held_back(tree.nodes[name].quotas.get(pair, NO_QUOTA), subtree_quota(tree, name, pair))
+
+
+def potential(tree: QuotaTree, name: NodeName, pair: FlavorResource) -> int:
+    """The most a node could ever use, with everybody else idle: a larger workload is never admitted."""
+    root, *below = reversed(_lineage(tree, name))
+    amount = subtree_quota(tree, root, pair)
+    for node in below:
+        amount = add(local_quota(tree, node, pair), amount)
+        limit = tree.nodes[node].quotas.get(pair, NO_QUOTA).borrowing_limit
+        if limit is not None:
+            amount = min(amount, add(subtree_quota(tree, node, pair), limit))
+    return amount
+
+
+def available(tree: QuotaTree, name: NodeName, pair: FlavorResource, usage: Usage) -> int:
+    """What a node has left, `usage` being that of `spread_usage`; negative where more was admitted than is there."""
+    root, *below = reversed(_lineage(tree, name))
+    amount = subtract(subtree_quota(tree, root, pair), usage[root].get(pair, 0))
+    for node in below:
+        local, used = local_quota(tree, node, pair), usage[node].get(pair, 0)
+        limit = tree.nodes[node].quotas.get(pair, NO_QUOTA).borrowing_limit
+        if limit is not None:
+            lent = subtract(subtree_quota(tree, node, pair), local)
+            amount = min(amount, add(subtract(lent, max(0, subtract(used, local))), limit))
+        amount = add(max(0, subtract(local, used)), amount)
+    return amount
+
+
+def spread_usage(tree: QuotaTree, of_queues: Mapping[str, Amounts]) -> Usage:
+    """The usage of every node: a cohort carries what its children use beyond their local quota."""
+    usage: dict[NodeName, dict[FlavorResource, int]] = {
+        name: dict(of_queues.get(name.name, {})) if name.kind is NodeKind.QUEUE else {} for name in tree.nodes
+    }
+    for name in _children_first(tree.nodes):
+        parent = tree.nodes[name].parent
+        if parent is not None:
+            for pair, used in usage[name].items():
+                beyond = max(0, subtract(used, local_quota(tree, name, pair)))
+                usage[parent][pair] = add(usage[parent].get(pair, 0), beyond)
+    return usage
+
+
+def _name_of(manifest: Manifest) -> NodeName | None:
+    kind, name = kind_of(manifest), as_text(at(manifest, "metadata", "name"))
+    return NodeName(NodeKind(kind.name), name) if kind and kind.name in {*NodeKind} and name else None
+
+
+def _read_node(name: NodeName, manifest: Manifest) -> QuotaNode:
+    field = "cohortName" if name.kind is NodeKind.QUEUE else "parentName"
+    parent = as_text(at(manifest, "spec", field))
+    return QuotaNode(NodeName(NodeKind.COHORT, parent) if parent else None, dict(_read_quotas(manifest)))
+
+
+def _read_quotas(manifest: Manifest) -> Iterator[tuple[FlavorResource, Quota]]:
+    for group in as_list(at(manifest, "spec", "resourceGroups")):
+        for flavor in as_list(at(group, "flavors")):
+            for quota in map(as_map, as_list(at(flavor, "resources"))):
+                name = as_text(quota.get("name"))
+                borrowing, lending = quota.get("borrowingLimit"), quota.get("lendingLimit")
+                yield (
+                    FlavorResource(as_text(at(flavor, "name")), name),
+                    Quota(
+                        amount_of(name, quota.get("nominalQuota")),
+                        None if borrowing is None else amount_of(name, borrowing),
+                        None if lending is None else amount_of(name, lending),
+                    ),
+                )
+
+
+def _sum_up(nodes: Mapping[NodeName, QuotaNode]) -> Usage:
+    subtree = {name: {pair: quota.nominal for pair, quota in node.quotas.items()} for name, node in nodes.items()}
+    for name in _children_first(nodes):
+        parent = nodes[name].parent
+        if parent is not None:
+            for pair, amount in subtree[name].items():
+                lent = subtract(amount, _held_back(nodes[name].quotas.get(pair, NO_QUOTA), amount))
+                subtree[parent][pair] = add(subtree[parent].get(pair, 0), lent)
+    return subtree
+
+
+def _held_back(quota: Quota, subtree: int) -> int:
+    return 0 if quota.lending_limit is None else max(0, subtract(subtree, quota.lending_limit))
+
+
+def _children_first(nodes: Mapping[NodeName, QuotaNode]) -> tuple[NodeName, ...]:
+    depths: dict[NodeName, int] = {}
+    for name in nodes:
+        climb = [name]
+        while climb[-1] not in depths and (parent := nodes[climb[-1]].parent):
+            climb.append(parent)
+        depths.setdefault(climb[-1], 0)
+        for child, parent in zip(reversed(climb[:-1]), reversed(climb), strict=False):
+            depths[child] = depths[parent] + 1
+    return tuple(sorted(nodes, key=lambda name: (-depths[name], name)))
+
+
+def _lineage(tree: QuotaTree, name: NodeName) -> tuple[NodeName, ...]:
+    """The node and its ancestors, the root last."""
+    lineage = [name]
+    while parent := tree.nodes[lineage[-1]].parent:
+        lineage.append(parent)
+    return tuple(lineage)

@@ -1,0 +1,69 @@
+"""Reading manifests that people wrote: nothing here fails on a value of the wrong type, it reads as empty.
+
+The structure check reports wrong types; every other rule can then say its own without asking again.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from reconciler.quantity import Quantity, parse
+
+# A plain dict is found at once in a tuple of types; asking for a Mapping alone takes several times as long.
+MAPS = (dict, Mapping)
+LISTS = (list, tuple)
+NUMBERS = (int, float)
+# The CRDs take these texts only; the parser of quantities forgives a little more.
+_QUANTITY = re.compile(
+    r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+))?", re.ASCII
+)
+
+
+def as_map(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, MAPS) else {}
+
+
+def as_list(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, LISTS) else ()
+
+
+def as_text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def at(value: Any, *path: str) -> Any:
+    """The value below, or None where the path ends early."""
+    for step in path:
+        value = as_map(value).get(step)
+    return value
+
+
+def indexed(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """The items of a list, each with its path."""
+    return ((f"{path}[{number}]", item) for number, item in enumerate(as_list(value)))
+
+
+def quantity_at(value: Any) -> Quantity | None:
+    """A quantity as the API server takes it everywhere: a text or a whole number."""
+    if isinstance(value, str):
+        return read_quantity(value) if _QUANTITY.fullmatch(value) else None
+    if isinstance(value, float) and not value.is_integer():
+        return None
+    return read_quantity(value)
+
+
+def read_quantity(value: Any) -> Quantity | None:
+    """A quantity as Kueue's own decoder takes it, which forgives fractions and space around a text."""
+    if isinstance(value, str):
+        return _parsed(value)
+    return _parsed(str(value)) if isinstance(value, NUMBERS) and not isinstance(value, bool) else None
+
+
+# A fleet repeats few texts many times, and reading one is the dearest step of every check.
+@lru_cache(maxsize=4096)
+def _parsed(text: str) -> Quantity | None:
+    try:
+        return parse(text)
+    except ValueError:
+        return None

@@ -1,0 +1,111 @@
+"""The shape of every kind at a release of Kueue: fields, types, limits and defaults, read from structure.json.
+
+A value in that file may be keyed by release (`{"0.10": 16, "0.14": 64}`): the newest entry that is not newer than
+the asked release counts, and before the first entry there is none. One file feeds the checks, the defaults and what an
+older version cannot express, because three tables would come to disagree.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from reconciler.kueue.kinds import KueueVersion, parse_version
+
+
+class _Missing:
+    """No default; None could be one."""
+
+
+MISSING = _Missing()
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What may stand at one place of a manifest.
+
+    `unique` names the key by which the items of a list must differ (`*`: the items themselves); `later` holds the
+    fields that only a newer Kueue knows, with their nodes; `only` is the one API version that has the field at all.
+    """
+
+    type: str
+    fields: Mapping[str, "Node"] = field(default_factory=dict)
+    later: Mapping[str, "Node"] = field(default_factory=dict)
+    is_open: bool = False
+    required: tuple[str, ...] = ()
+    items: "Node | None" = None
+    smallest: int | None = None
+    largest: int | None = None
+    shape: str = ""
+    choices: tuple[str, ...] = ()
+    unique: str = ""
+    bits: int = 0
+    since: str = ""
+    only: str = ""
+    default: Any = MISSING
+
+
+ANY = Node("any")
+METADATA = {"apiVersion": ANY, "kind": ANY, "metadata": ANY}
+
+
+@cache
+def structure_of(kind: str, version: KueueVersion) -> Node:
+    """The whole object; `metadata` is left to its own rules, because every kind has the same."""
+    tables = _tables()
+    node = _read(tables["kinds"][kind], tables["shared"], version)
+    return Node(node.type, {**METADATA, **node.fields}, node.later, node.is_open, node.required)
+
+
+def largest_count(kind: str, path: str, version: KueueVersion) -> int | None:
+    """How many items the list or map at a path may hold, as in `spec.clusters` or `spec.resourceGroups[].flavors`."""
+    node: Node | None = structure_of(kind, version)
+    for step in path.replace("[]", ".[]").split("."):
+        if node is not None:
+            node = node.items if step == "[]" else node.fields.get(step)
+    return node.largest if node else None
+
+
+@cache
+def _tables() -> Mapping[str, Any]:
+    text = files("reconciler.kueue").joinpath("structure.json").read_text(encoding="utf-8")
+    tables: Mapping[str, Any] = json.loads(text)
+    return tables
+
+
+def _read(raw: Mapping[str, Any], shared: Mapping[str, Any], version: KueueVersion) -> Node:
+    if "shared" in raw:
+        raw = {**shared[raw["shared"]], **raw}
+    children = {name: _read(child, shared, version) for name, child in raw.get("fields", {}).items()}
+    later = {name: child for name, child in children.items() if _is_newer(child.since, version)}
+    return Node(
+        raw["type"],
+        {name: child for name, child in children.items() if name not in later},
+        later,
+        raw.get("open", False),
+        tuple(_at(raw.get("required"), version) or ()),
+        _read(raw["items"], shared, version) if "items" in raw else None,
+        _at(raw.get("min"), version),
+        _at(raw.get("max"), version),
+        raw.get("shape", ""),
+        tuple(_at(raw.get("choices"), version) or ()),
+        _at(raw.get("unique"), version) or "",
+        raw.get("bits", 0),
+        raw.get("since", ""),
+        raw.get("only", ""),
+        raw.get("default", MISSING),
+    )
+
+
+def _is_newer(since: str, version: KueueVersion) -> bool:
+    return bool(since) and parse_version(since) > version
+
+
+def _at(value: Any, version: KueueVersion) -> Any:
+    """The entry of a table keyed by release that counts at this release; any other value as it is."""
+    if not isinstance(value, Mapping):
+        return value
+    reached = [parse_version(since) for since in value if parse_version(since) <= version]
+    return value[str(max(reached))] if reached else None

@@ -1,0 +1,128 @@
+"""The plan as values. It is complete: who applies it reads nothing else and decides nothing."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from reconciler.objects import ClusterName, Gap, Manifest, Ref
+
+
+class Action(StrEnum):
+    CREATE = "create"
+    UPDATE = "update"
+    REPLACE = "replace"
+    DELETE = "delete"
+    KEEP = "keep"
+    HOLD = "hold"
+
+
+class Reason(StrEnum):
+    """Why an object gets its action: a closed list."""
+
+    MISSING = "not in the cluster"
+    CHANGED = "differs"
+    ADOPTED = "exists already and nobody claims it"
+    UNRECORDED = "as wanted, but not recorded as kfleet's"
+    TAKEN = "fields are taken from another manager"
+    IMMUTABLE = "a field that cannot change in place changed"
+    GONE = "no longer in the fleet"
+    RELEASED = "no longer in the fleet; kfleet lets go of it and does not delete it"
+    SAME = "as wanted"
+    IN_USE = "workloads still hold its quota"
+    UNSEEN = "the look at this cluster was incomplete"
+    SUSPENDED = "the fleet or the cluster is suspended"
+
+
+class Cause(StrEnum):
+    """Where a difference comes from: the cluster, git, or what was observed."""
+
+    DRIFT = "drift"
+    SPEC = "spec"
+    OBSERVATION = "observation"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    """One field before and after; `owner` is another manager that the field is taken from."""
+
+    path: str
+    old: Any
+    new: Any
+    cause: Cause
+    owner: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What happens to one object. `uid` and `version` are of the live object that the plan saw."""
+
+    ref: Ref
+    action: Action
+    reason: Reason
+    wave: int
+    fields: tuple[FieldChange, ...] = ()
+    manifest: Manifest | None = field(default=None, repr=False)
+    uid: str = ""
+    version: str = ""
+    notes: tuple[str, ...] = ()
+    is_static: bool = False
+    is_forced: bool = False
+
+
+class Refused(StrEnum):
+    """Why nothing is written: a closed list."""
+
+    CONTESTED = "another manager owns fields that the fleet sets"
+    FOREIGN = "belongs to another applyset"
+    UNADOPTED = "exists already, and the policy does not let kfleet take it over"
+    FIXED = "a field that cannot change in place changed, and replacing would lose something"
+    INVALID = "the server refuses the object"
+    EMPTY = "the fleet has no objects at all, but the clusters hold some"
+    TOO_MANY = "more deletes than the policy allows"
+    MOVED = "the cluster is not the one it was"
+    CYCLE = "no order of writing keeps the cohorts free of a cycle"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A guard's no. Without a cluster it is about the whole fleet; with a ref, about one object of the cluster."""
+
+    reason: Refused
+    problem: str
+    cluster: ClusterName | None = None
+    ref: Ref | None = None
+
+    def __str__(self) -> str:
+        where = str(self.ref or self.cluster or "fleet")
+        return f"{where}: {self.reason}: {self.problem}"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPlan:
+    """What happens to one cluster, and what apply must know about it."""
+
+    name: ClusterName
+    uid: str
+    changes: tuple[Change, ...]
+    inventory: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    fleet: str
+    revision: str
+    clusters: tuple[ClusterPlan, ...]
+    refusals: tuple[Refusal, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        return tuple(change for cluster in self.clusters for change in cluster.changes)
+
+    @property
+    def writes(self) -> tuple[Change, ...]:
+        return tuple(change for change in self.changes if change.action not in {Action.KEEP, Action.HOLD})
+
+    def count(self, action: Action) -> int:
+        return sum(change.action is action for change in self.changes)

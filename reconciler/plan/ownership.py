@@ -1,0 +1,136 @@
+"""What `managedFields` says: which fields a manager owns, and whether these are just the wanted ones.
+
+The tree of a manager also tells how the server treats each list: as one value, as a map by keys, or as a set. So an
+object can be compared with what the fleet wants without knowing the schema of its kind and without a request.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from reconciler.objects import Manifest
+from reconciler.plan.values import is_equal
+
+APPLY = "Apply"
+UPDATE = "Update"
+_UNTRACKED = {"apiVersion", "kind"}
+_IDENTITY = {"name", "namespace"}
+
+FieldTree = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """One entry of managedFields."""
+
+    manager: str
+    operation: str
+    api_version: str
+    subresource: str
+    tree: FieldTree
+
+
+def owners_of(live: Manifest) -> tuple[Owner, ...]:
+    return tuple(
+        Owner(
+            entry.get("manager", ""),
+            entry.get("operation", ""),
+            entry.get("apiVersion", ""),
+            entry.get("subresource", ""),
+            entry.get("fieldsV1") or {},
+        )
+        for entry in live["metadata"].get("managedFields") or ()
+    )
+
+
+def applied_by(live: Manifest, manager: str) -> Owner | None:
+    """What this manager applied last, if it ever did."""
+    found = (owner for owner in owners_of(live) if owner.manager == manager and owner.operation == APPLY)
+    return next((owner for owner in found if not owner.subresource), None)
+
+
+def is_settled(live: Manifest, wanted: Manifest, manager: str) -> bool:
+    """Whether the manager owns exactly the wanted fields, in the wanted version, and they have the wanted values."""
+    owner = applied_by(live, manager)
+    if owner is None or owner.api_version != wanted["apiVersion"]:
+        return False
+    return _matches(owner.tree, _tracked(wanted), live, ())
+
+
+def owned_paths(tree: FieldTree) -> Iterator[tuple[str, ...]]:
+    """The leaves of a tree as paths of its own keys (`f:spec`, `k:{"name":"a"}`)."""
+    children = {key: below for key, below in tree.items() if key != "."}
+    for key, below in children.items():
+        if any(inner != "." for inner in below):
+            yield from ((key, *rest) for rest in owned_paths(below))
+        else:
+            yield (key,)
+
+
+def owners_at(live: Manifest, path: tuple[str | int, ...], but: str) -> tuple[str, ...]:
+    """Other managers that own a field, or something in or around it."""
+    return tuple(
+        sorted(
+            {owner.manager for owner in owners_of(live) if owner.manager != but and _reaches(owner.tree, live, path)}
+        )
+    )
+
+
+def _tracked(wanted: Manifest) -> Manifest:
+    """The wanted fields that managedFields can name: identity and type of an object are not among them."""
+    metadata = {name: value for name, value in wanted["metadata"].items() if name not in _IDENTITY}
+    rest = {name: value for name, value in wanted.items() if name not in _UNTRACKED and name != "metadata"}
+    return {**rest, "metadata": metadata} if metadata else rest
+
+
+def _matches(tree: FieldTree, wanted: Any, live: Any, path: tuple[str, ...]) -> bool:
+    children = {key: below for key, below in tree.items() if key != "."}
+    if not children:
+        return is_equal(wanted, live, path)
+    if isinstance(wanted, Mapping) and isinstance(live, Mapping):
+        names = {f"f:{name}" for name in wanted}
+        return children.keys() == names and all(
+            name in live and _matches(children[f"f:{name}"], value, live[name], (*path, name))
+            for name, value in wanted.items()
+        )
+    if isinstance(wanted, list) and isinstance(live, list):
+        return len(children) == len(wanted) and all(
+            _item_matches(key, below, wanted, live, path) for key, below in children.items()
+        )
+    return False
+
+
+def _item_matches(key: str, tree: FieldTree, wanted: list[Any], live: list[Any], path: tuple[str, ...]) -> bool:
+    sort, _, text = key.partition(":")
+    if sort == "v":
+        return json.loads(text) in wanted and json.loads(text) in live
+    if sort != "k":
+        return False
+    keys = json.loads(text)
+    mine, theirs = _item(wanted, keys), _item(live, keys)
+    return mine is not None and theirs is not None and _matches(tree, mine, theirs, path)
+
+
+def _item(items: list[Any], keys: Mapping[str, Any]) -> Any | None:
+    matching = (item for item in items if isinstance(item, Mapping) and keys.items() <= item.items())
+    return next(matching, None)
+
+
+def _reaches(tree: FieldTree, live: Any, path: tuple[str | int, ...]) -> bool:
+    """Whether a tree owns the field at a path, or something below it, or the whole that it is a part of."""
+    if not path or not any(key != "." for key in tree):
+        return True
+    step, *rest = path
+    if isinstance(step, str):
+        below = tree.get(f"f:{step}")
+        inner = live.get(step) if isinstance(live, Mapping) else None
+        return below is not None and _reaches(below, inner, tuple(rest))
+    item = live[step] if isinstance(live, list) and step < len(live) else None
+    for key, below in tree.items():
+        sort, _, text = key.partition(":")
+        if sort == "k" and isinstance(item, Mapping) and json.loads(text).items() <= item.items():
+            return _reaches(below, item, tuple(rest))
+        if sort == "v" and json.loads(text) == item:
+            return True
+    return False

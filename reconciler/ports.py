@@ -1,0 +1,54 @@
+"""The outside world as the stages see it: protocols that the edges fill."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from reconciler.objects import ClusterName, Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKind:
+    """One kind as a server's discovery lists it."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    is_namespaced: bool
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def collection(self, namespace: str = "") -> str:
+        root = f"/apis/{self.api_version}" if self.group else f"/api/{self.version}"
+        return f"{root}/namespaces/{namespace}/{self.plural}" if namespace else f"{root}/{self.plural}"
+
+    def path(self, namespace: str, name: str) -> str:
+        return f"{self.collection(namespace if self.is_namespaced else '')}/{name}"
+
+
+class ClusterPort(Protocol):
+    """An API server. Every call may raise a ClusterError."""
+
+    @property
+    def cluster(self) -> ClusterName: ...
+
+    def discover(self) -> tuple[ApiKind, ...]:
+        """Every kind that is served, in every version, the preferred version of a group first."""
+
+    def get(self, path: str) -> Mapping[str, Any]: ...
+
+    def find(self, path: str) -> Mapping[str, Any] | None:
+        """The object at a path, or None where the server says that it does not exist."""
+
+    def list(self, path: str, selector: str = "") -> Iterator[Mapping[str, Any]]: ...
+
+    def apply_at(
+        self, path: str, manifest: Manifest, *, manager: str, is_forced: bool, is_dry_run: bool
+    ) -> Mapping[str, Any]: ...
+
+    def json_patch(self, path: str, operations: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]: ...
+
+    def delete(self, path: str, *, uid: str = "", version: str = "") -> None: ...

@@ -1,0 +1,200 @@
+"""Documents that passed their schema become the nouns of the model; nothing can be wrong with them any more."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from reconciler.objects import ClusterName, Manifest
+from reconciler.quantity import Amount, Percent, Quantity, parse, parse_amount, parse_percent
+from reconciler.spec.annotations import without_own_annotations
+from reconciler.spec.document import Document
+from reconciler.spec.duration import parse_duration
+from reconciler.spec.model import (
+    Access,
+    AdmissionCheck,
+    Adopt,
+    Capacity,
+    CapacityPolicy,
+    CapacitySource,
+    Cluster,
+    ClusterSelector,
+    Conflicts,
+    Dispatch,
+    Flavor,
+    Fleet,
+    Kueue,
+    NativeObject,
+    Policy,
+    PrunePolicy,
+    Queue,
+    QuotaEntry,
+    Role,
+    SecretRef,
+    StopPolicy,
+    Tenant,
+)
+from reconciler.spec.selector import read_selector
+from reconciler.spec.targets import read_targets
+
+
+def build_fleet(document: Document) -> Fleet:
+    spec = document.value.get("spec", {})
+    policy = spec.get("policy", {})
+    return Fleet(
+        name=document.name,
+        policy=Policy(
+            conflicts=Conflicts(policy.get("conflicts", Conflicts.REFUSE)),
+            adopt=Adopt(policy.get("adopt", Adopt.UNOWNED)),
+            prune=_prune(policy.get("prune", {})),
+            capacity=_capacity_policy(policy.get("capacity", {})),
+        ),
+        suspend=spec.get("suspend", False),
+        document=document,
+    )
+
+
+def _prune(prune: Manifest) -> PrunePolicy:
+    default = PrunePolicy()
+    return PrunePolicy(
+        max_deletes=int(prune.get("maxDeletes", default.max_deletes)),
+        max_percent=int(prune.get("maxPercent", default.max_percent)),
+    )
+
+
+def _capacity_policy(capacity: Manifest) -> CapacityPolicy:
+    default = CapacityPolicy()
+    durations = {key: parse_duration(text) for key, text in capacity.items() if key != "headroom"}
+    return CapacityPolicy(
+        headroom=_headroom(capacity) or default.headroom,
+        stale_after=durations.get("staleAfter", default.stale_after),
+        drop_after=durations.get("dropAfter", default.drop_after),
+        shrink_delay=durations.get("shrinkDelay", default.shrink_delay),
+    )
+
+
+def build_cluster(document: Document) -> Cluster:
+    spec = document.value["spec"]
+    kueue = spec.get("kueue", {})
+    return Cluster(
+        name=ClusterName(document.name),
+        role=Role(spec["role"]),
+        labels=document.value["metadata"].get("labels", {}),
+        access=_access(spec.get("access", {})),
+        drain=spec.get("drain", False),
+        suspend=spec.get("suspend", False),
+        kueue=Kueue(
+            namespace=kueue.get("namespace", "kueue-system"),
+            version=kueue.get("version", "").removeprefix("v"),
+            configuration=kueue.get("config", {}),
+        ),
+        document=document,
+    )
+
+
+def _access(access: Manifest) -> Access:
+    secret = access.get("secretRef")
+    return Access(
+        context=access.get("context", ""),
+        kubeconfig=access.get("kubeconfig", ""),
+        in_cluster=access.get("inCluster", False),
+        secret_ref=None
+        if secret is None
+        else SecretRef(secret.get("namespace", ""), secret["name"], secret.get("key", "kubeconfig")),
+        env=access.get("env", ""),
+    )
+
+
+def build_flavor(document: Document) -> Flavor:
+    spec = document.value["spec"]
+    capacity = spec["capacity"]
+    return Flavor(
+        name=document.name,
+        clusters=_clusters(spec.get("clusters")),
+        node_labels=spec.get("nodeLabels", {}),
+        node_taints=tuple(spec.get("nodeTaints", ())),
+        tolerations=tuple(spec.get("tolerations", ())),
+        topology_name=spec.get("topologyName", ""),
+        capacity=Capacity(
+            source=CapacitySource(capacity["source"]),
+            headroom=_headroom(capacity),
+            resources={name: parse(amount) for name, amount in capacity.get("resources", {}).items()},
+        ),
+        document=document,
+    )
+
+
+def _headroom(capacity: Manifest) -> Percent | None:
+    return parse_percent(capacity["headroom"]) if "headroom" in capacity else None
+
+
+def _clusters(selector: Manifest | None) -> ClusterSelector | None:
+    if selector is None:
+        return None
+    if "names" in selector:
+        return ClusterSelector(names=tuple(ClusterName(name) for name in selector["names"]))
+    return ClusterSelector(labels=read_selector(selector))
+
+
+def build_queue(document: Document) -> Queue:
+    spec = document.value["spec"]
+    namespaces = spec.get("namespaceSelector")
+    return Queue(
+        name=document.name,
+        cohort=spec.get("cohort", ""),
+        clusters=_clusters(spec.get("clusters")),
+        dispatch=Dispatch(spec.get("dispatch", Dispatch.NONE)),
+        quota=tuple(_quota_entry(entry) for entry in spec["quota"]),
+        manager_quota=tuple(_quota_entry(entry) for entry in spec.get("managerQuota", ())),
+        preemption=spec.get("preemption", {}),
+        flavor_fungibility=spec.get("flavorFungibility", {}),
+        queueing_strategy=spec.get("queueingStrategy", "BestEffortFIFO"),
+        stop_policy=StopPolicy(spec.get("stopPolicy", StopPolicy.NONE)),
+        namespace_selector=None if namespaces is None else read_selector(namespaces),
+        admission_checks=tuple(_admission_check(check) for check in spec.get("admissionChecks", ())),
+        fair_sharing_weight=_weight(spec),
+        admission_scope=spec.get("admissionScope", {}),
+        drain_on_delete=spec.get("drainOnDelete", False),
+        document=document,
+    )
+
+
+def _quota_entry(entry: Manifest) -> QuotaEntry:
+    return QuotaEntry(
+        flavor=entry["flavor"],
+        resources=_amounts(entry["resources"]),
+        borrowing_limit=_amounts(entry.get("borrowingLimit", {})),
+        lending_limit=_amounts(entry.get("lendingLimit", {})),
+    )
+
+
+def _amounts(amounts: Mapping[str, Any]) -> Mapping[str, Amount]:
+    return {name: parse_amount(amount) for name, amount in amounts.items()}
+
+
+def _admission_check(check: str | Manifest) -> AdmissionCheck:
+    if isinstance(check, str):
+        return AdmissionCheck(check)
+    return AdmissionCheck(check["name"], tuple(check.get("onFlavors", ())))
+
+
+def _weight(spec: Manifest) -> Quantity | None:
+    fair_sharing = spec.get("fairSharing")
+    return None if fair_sharing is None else parse(fair_sharing.get("weight", 1))
+
+
+def build_tenant(document: Document) -> Tenant:
+    spec = document.value["spec"]
+    return Tenant(
+        name=document.name,
+        namespaces=tuple(spec["namespaces"]),
+        queue=spec["queue"],
+        local_queue=spec.get("localQueue", spec["queue"]),
+        fair_sharing_weight=_weight(spec),
+        stop_policy=StopPolicy(spec.get("stopPolicy", StopPolicy.NONE)),
+        namespace_labels=spec.get("namespaceLabels", {}),
+        skypilot=spec.get("skypilot"),
+        document=document,
+    )
+
+
+def build_native(document: Document) -> NativeObject:
+    return NativeObject(without_own_annotations(document.value), read_targets(document), document)

@@ -1,0 +1,83 @@
+"""The JSON Schemas of `schemas/` check documents."""
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from reconciler.errors import SpecError
+from reconciler.spec.accept import Accepts, compile_schema
+from reconciler.spec.document import Document
+
+KFLEET_VERSION = "kfleet.dev/v1alpha1"
+FILES = {
+    "Fleet": "fleet.json",
+    "Cluster": "cluster.json",
+    "Flavor": "flavor.json",
+    "Queue": "queue.json",
+    "Tenant": "tenant.json",
+    "Overlay": "overlay.json",
+    "MasterQueue": "masterqueue.json",
+}
+
+_FOR_EDITORS = frozenset(("$schema", "$defs", "$ref", "title", "description"))
+
+
+def check_schema(document: Document) -> list[SpecError]:
+    """Everything that the schema of the document's kind has against it."""
+    if _accepts(document.kind)(document.value):
+        return []
+    # Imported for wrong documents only: the package takes a sixth of a second to load.
+    from reconciler.spec.violations import find_violations  # noqa: PLC0415
+
+    return find_violations(load_schema(document.kind), document)
+
+
+def schema_folder() -> Path:
+    """`schemas/` of a checkout, or the copy inside of an installed package."""
+    package = Path(__file__).resolve().parent.parent
+    installed = package / "schemas"
+    return installed if installed.is_dir() else package.parent / "schemas"
+
+
+@cache
+def load_schema(kind: str) -> Mapping[str, Any]:
+    """A schema with every reference replaced by what it refers to, and without the texts that are for editors."""
+    schema: Mapping[str, Any] = _inlined(_read(FILES[kind]), FILES[kind])
+    return schema
+
+
+@cache
+def _accepts(kind: str) -> Accepts:
+    return compile_schema(load_schema(kind))
+
+
+@cache
+def _read(name: str) -> Any:
+    return json.loads((schema_folder() / name).read_text(encoding="utf-8"))
+
+
+def _inlined(schema: Any, name: str) -> Any:
+    if isinstance(schema, list):
+        return [_inlined(each, name) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    own = dict(_kept(schema, name))
+    if "$ref" not in schema:
+        return own
+    file, _, pointer = schema["$ref"].partition("#")
+    target = _read(file or name)
+    for step in pointer.split("/")[1:]:
+        target = target[step]
+    return {**_inlined(target, file or name), **own}
+
+
+def _kept(schema: Mapping[str, Any], name: str) -> Iterator[tuple[str, Any]]:
+    for keyword, value in schema.items():
+        if keyword in ("properties", "dependentSchemas"):
+            yield keyword, {key: _inlined(each, name) for key, each in value.items()}
+        elif keyword in ("const", "enum"):
+            yield keyword, value
+        elif keyword not in _FOR_EDITORS:
+            yield keyword, _inlined(value, name)

@@ -1,0 +1,126 @@
+"""One document of each kind that uses every field of its schema."""
+
+from typing import Any
+
+import yaml
+
+_TEXT = """\
+apiVersion: kfleet.dev/v1alpha1
+kind: Fleet
+metadata: {name: research, labels: {a: b}, annotations: {kfleet.dev/lint-ignore: "KF001: tried"}}
+spec:
+  suspend: true
+  policy:
+    conflicts: take
+    adopt: always
+    prune: {maxDeletes: 3, maxPercent: 5}
+    capacity: {headroom: 5%, staleAfter: 2m, dropAfter: 1h30m, shrinkDelay: 500ms}
+---
+apiVersion: kfleet.dev/v1alpha1
+kind: Cluster
+metadata: {name: east, labels: {site: cnaf}, annotations: {note: x}}
+spec:
+  role: worker
+  access: {secretRef: {namespace: keys, name: east, key: config}}
+  drain: true
+  suspend: true
+  kueue: {namespace: batch, version: v0.16.2, config: {fairSharing: {}}}
+---
+apiVersion: kfleet.dev/v1alpha1
+kind: Flavor
+metadata: {name: a100, labels: {a: b}, annotations: {note: x}}
+spec:
+  clusters:
+    matchLabels: {site: cnaf}
+    matchExpressions: [{key: gpu, operator: In, values: [a100, h100]}, {key: spot, operator: DoesNotExist}]
+  nodeLabels: {nvidia.com/gpu.product: A100}
+  nodeTaints: [{key: gpu, value: present, effect: NoSchedule}]
+  tolerations: [{key: gpu, operator: Equal, value: present, effect: NoExecute, tolerationSeconds: 30}]
+  topologyName: racks
+  capacity: {source: static, headroom: 5%, resources: {cpu: 64, memory: 512Gi, nvidia.com/gpu: "8"}}
+---
+apiVersion: kfleet.dev/v1alpha1
+kind: Queue
+metadata: {name: research, labels: {a: b}, annotations: {note: x}}
+spec:
+  cohort: science
+  clusters: {matchLabels: {site: cnaf}}
+  dispatch: multikueue
+  quota:
+  - flavor: a100
+    resources: {cpu: 60%, memory: 0.5, nvidia.com/gpu: "32"}
+    borrowingLimit: {cpu: 10}
+    lendingLimit: {cpu: 5%}
+  managerQuota:
+  - flavor: a100
+    resources: {cpu: 600}
+    borrowingLimit: {cpu: 10}
+    lendingLimit: {cpu: 5}
+  preemption:
+    reclaimWithinCohort: Any
+    withinClusterQueue: LowerPriority
+    borrowWithinCohort: {policy: LowerPriority, maxPriorityThreshold: 100}
+  flavorFungibility: {whenCanBorrow: TryNextFlavor, whenCanPreempt: TryNextFlavor, preference: PreemptionOverBorrowing}
+  queueingStrategy: StrictFIFO
+  stopPolicy: Hold
+  namespaceSelector: {matchLabels: {team: a}, matchExpressions: [{key: b, operator: NotIn, values: [c]}]}
+  admissionChecks: [capacity, {name: provisioning, onFlavors: [a100]}]
+  fairSharing: {weight: "2"}
+  admissionScope: {admissionMode: UsageBasedAdmissionFairSharing}
+  drainOnDelete: true
+---
+apiVersion: kfleet.dev/v1alpha1
+kind: Tenant
+metadata: {name: team1, labels: {a: b}, annotations: {note: x}}
+spec:
+  namespaces: [team1, team1-ci]
+  queue: research
+  localQueue: jobs
+  fairSharing: {weight: 3}
+  stopPolicy: HoldAndDrain
+  namespaceLabels: {team: a}
+  skypilot: {workspace: team1}
+---
+apiVersion: kfleet.dev/v1alpha1
+kind: Overlay
+metadata: {name: dev, labels: {a: b}, annotations: {note: x}}
+spec:
+  base: [small]
+  patches:
+  - {target: {kind: Queue, name: research, group: kfleet.dev, namespace: ""}, merge: {spec: {stopPolicy: Hold}}}
+  - target: {kind: Queue, name: research}
+    json6902: [{op: add, path: /spec/cohort, value: x}, {op: move, from: /a, path: /b}]
+  remove: [{kind: Cluster, name: west, group: kfleet.dev, namespace: ""}]
+---
+apiVersion: vk.io/v1
+kind: MasterQueue
+metadata: {name: pools, labels: {a: b}, annotations: {kfleet.dev/clusters: east}, finalizers: [x]}
+spec:
+  template:
+    cohort: pools
+    flavorFungibility: {whenCanBorrow: Borrow, whenCanPreempt: Preempt}
+    preemption:
+      borrowWithinCohort: {policy: LowerPriority, maxPriorityThreshold: 100}
+      reclaimWithinCohort: Any
+      withinClusterQueue: LowerOrNewerEqualPriority
+    stopPolicy: StopAndHold
+    queueingStrategy: StrictFIFO
+    namespaceSelector: {matchLabels: {team: a}, matchExpressions: [{key: b, operator: In, values: [c]}]}
+    unknown: dropped
+  flavors:
+  - name: nats
+    nominalQuota: {cpu: 10, memory: 64Gi, pods: 50, nvidia.com/gpu: 4}
+    canLendTo: [{queue: branch, lendingLimit: {cpu: "5", memory: 1Gi, pods: 5, nvidia.com/gpu: 1}}]
+    natsFlavor:
+      natsConnector: nats://user:secret@nats:4222
+      natsSubject: interlink.resources
+      virtualNode: vk
+      pools: [cnaf]
+      poolTimeout: 65
+  - name: pattern
+    natsFlavor: {natsConnector: "nats://nats:4222", natsSubject: interlink.resources, poolRegExp: ^podman-}
+  - name: local
+    nominalQuota: {}
+    localFlavor: {}
+"""
+WHOLE: dict[str, Any] = {each["kind"]: each for each in yaml.safe_load_all(_TEXT)}
