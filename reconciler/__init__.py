@@ -3,12 +3,23 @@
     git ──► spec ──► observations ──► desired ──► predict ──► plan ──► apply ──► status
             decide   look             decide      look        decide   act       decide
 
-Every way to run kfleet is a prefix of this line. Deciding stages are pure functions over frozen values: no clock, no
-network, no files. Looking and acting stages are thin. A test enforces the direction of imports and the purity.
+Every way to run kfleet is a prefix of this line, and `pipeline` is the line as a few short functions. Deciding stages
+are pure functions over frozen values: no clock, no network, no files. Looking and acting stages are thin. A test
+enforces the direction of imports and the purity.
 
 | package | what it is |
 |---|---|
-| `errors`, `objects` | the nouns that all stages share |
+| `errors`, `objects`, `quantity`, `ports` | the nouns that all stages share, and the protocols of the outside world |
+| `kueue` | what Kueue itself knows: kinds, versions, rules, quota arithmetic, meaning of conditions |
+| `spec` | 1. files of one revision become a FleetSpec, or every problem that they have |
+| `desired` | 3. FleetSpec and what was seen become the objects of each cluster |
+| `lint` | what is wrong or suspicious about a spec and its objects, by named rules |
+| `ownership` | whose is what: fields of an object, objects of a cluster |
+| `predict` | 4. clusters are looked at, and asked where looking is not enough; `prediction` holds the answers |
+| `plan` | 5. what happens to which object, why, in which order, and what is refused |
+| `apply` | 6. a plan is carried out; `outcome` holds what became of it, `lease` keeps a second writer out |
+| `status` | 7. plan and outcomes as text, and the exit code |
+| `pipeline` | the line |
 | `edges` | the outside world, one system per file |
 | `cli` | arguments in, results on stdout, an exit code |
 | `sandbox` | a real fleet on one machine, for tests, demo and users |

@@ -46,11 +46,27 @@ class EdgeError(KfleetError):
         super().__init__(f"{where}: {problem}" + (f"\n{hint}" if hint else ""))
 
 
+@dataclass(frozen=True, slots=True)
+class FieldCause:
+    """One of the reasons that a server gives for a refusal, by field."""
+
+    reason: str
+    field: str
+    message: str
+
+    @property
+    def manager(self) -> str:
+        """The other manager of a contested field: the quoted name in `conflict with "…"`."""
+        return self.message.partition('"')[2].partition('"')[0]
+
+
 class ClusterError(EdgeError):
     """An answer of an API server that was not the one hoped for, or no answer (`status` is 0)."""
 
-    def __init__(self, where: str, problem: str, *, status: int = 0, reason: str = "") -> None:
-        self.status, self.reason = status, reason
+    def __init__(
+        self, where: str, problem: str, *, status: int = 0, reason: str = "", causes: tuple[FieldCause, ...] = ()
+    ) -> None:
+        self.status, self.reason, self.causes = status, reason, causes
         super().__init__(where, problem)
 
 

@@ -45,6 +45,17 @@ class ClusterPort(Protocol):
 
     def list(self, path: str, selector: str = "") -> Iterator[Mapping[str, Any]]: ...
 
+    def create(self, manifest: Manifest) -> Mapping[str, Any]: ...
+
+    def replace(self, manifest: Manifest) -> Mapping[str, Any]:
+        """Put an object in place of the version that it says it is; 409 where somebody else was faster."""
+
+    def path_of(self, manifest: Manifest) -> str:
+        """Where an object of this type and name lies on the server."""
+
+    def patch(self, path: str, change: Manifest) -> Mapping[str, Any]:
+        """Merge a change into an object."""
+
     def apply_at(
         self, path: str, manifest: Manifest, *, manager: str, is_forced: bool, is_dry_run: bool
     ) -> Mapping[str, Any]: ...

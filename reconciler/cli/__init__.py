@@ -17,8 +17,14 @@ INTERRUPTED = 130
 # What `kfleet --help` lists. The commands themselves are imported only when they are used, so that the list stays fast
 # whatever they need; each lives in the module of its name.
 COMMANDS: Mapping[str, str] = {
+    "apply": "Make the clusters hold what the fleet says.",
     "demo": "Bring a fleet up, send a job through MultiKueue, take the fleet down.",
+    "explain": "Explain a kind of the fleet or one of its fields.",
+    "init": "Write a small starting fleet for the clusters of a kubeconfig.",
+    "plan": "Show what would change on the clusters, and why; change nothing.",
+    "render": "Print the Kubernetes objects of each cluster, in the API version that its Kueue serves.",
     "sandbox": "A real fleet on this machine, without containers.",
+    "validate": "Say everything that is wrong with a fleet, with file and line.",
     "version": "Print the version of kfleet and of the Python it runs on.",
 }
 

@@ -59,12 +59,11 @@ def _quota(queue: Queue, entry: QuotaEntry, place: FlavorPlace, known: _Known) -
         name: amount if isinstance(amount, Quantity) else known.shares.get((queue.name, place, name), ZERO)
         for name, amount in entry.resources.items()
     }
-    return Quota(
-        entry.flavor,
-        nominal,
-        borrowing=_limits(entry.borrowing_limit, known.capacity),
-        lending=_limits(entry.lending_limit, known.capacity),
-    )
+    lending = _limits(entry.lending_limit, known.capacity)
+    if not known.capacity:
+        # Kueue refuses to lend more than there is, and of what was not seen there is nothing.
+        lending = {name: min(limit, nominal.get(name, limit)) for name, limit in lending.items()}
+    return Quota(entry.flavor, nominal, _limits(entry.borrowing_limit, known.capacity), lending)
 
 
 def _limits(limits: Mapping[str, Amount], capacity: Amounts) -> Amounts:

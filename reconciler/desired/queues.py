@@ -6,10 +6,13 @@ from typing import Any
 from reconciler.desired.capacity import Quota, QuotaTable
 from reconciler.desired.model import DesiredObject
 from reconciler.desired.shape import desired_object, kueue_manifest, without_empty
+from reconciler.kueue.reading import as_text, at
 from reconciler.quantity import ZERO
 from reconciler.spec.model import Cluster, Flavor, FleetSpec, Queue, StopPolicy
 
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"
+# Kept on the object, because the spec that says so is gone when the queue is deleted.
+DRAIN = "kfleet.dev/drain-on-delete"
 
 
 def flavor_objects(spec: FleetSpec) -> Iterator[DesiredObject]:
@@ -53,8 +56,9 @@ def namespaces_of_queues(spec: FleetSpec) -> Mapping[str, tuple[str, ...]]:
         found.setdefault(tenant.queue, set()).update(tenant.namespaces)
     for entry in spec.objects:
         if entry.manifest["kind"] == "LocalQueue":
-            queue = entry.manifest.get("spec", {}).get("clusterQueue", "")
-            found.setdefault(queue, set()).add(entry.manifest["metadata"].get("namespace", "default"))
+            queue = as_text(at(entry.manifest, "spec", "clusterQueue"))
+            namespace = as_text(at(entry.manifest, "metadata", "namespace")) or "default"
+            found.setdefault(queue, set()).add(namespace)
     return {queue: tuple(sorted(namespaces)) for queue, namespaces in found.items()}
 
 
@@ -75,9 +79,12 @@ def cluster_queue(
         }
     )
     selector = _namespace_selector(queue, namespaces)
-    return kueue_manifest(
+    manifest = kueue_manifest(
         "ClusterQueue", queue.name, content | ({} if selector is None else {"namespaceSelector": selector})
     )
+    if queue.drain_on_delete:
+        manifest["metadata"]["annotations"] = {DRAIN: "true"}
+    return manifest
 
 
 def resource_groups(entries: Iterable[Quota]) -> list[dict[str, Any]]:
@@ -87,6 +94,8 @@ def resource_groups(entries: Iterable[Quota]) -> list[dict[str, Any]]:
     """
     groups: list[list[Quota]] = []
     for entry in entries:
+        if not entry.nominal:
+            continue
         touching = [group for group in groups if any(entry.nominal.keys() & other.nominal.keys() for other in group)]
         merged = [*(quota for group in touching for quota in group), entry]
         groups = [

@@ -5,10 +5,10 @@ into model classes takes many times as long as the request, and because objects 
 """
 
 import json
-import os
 import ssl
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -18,12 +18,14 @@ from urllib.parse import urlencode
 import orjson
 import urllib3
 
-from reconciler.errors import ClusterError
+from reconciler.errors import ClusterError, FieldCause
 from reconciler.objects import ClusterName, Manifest
 from reconciler.ports import ApiKind
 
 FIELD_MANAGER = "kfleet"
 PAGE = 500
+COMEBACKS = 10  # a server that has just started asks for some seconds, one at a time
+LONGEST_PAUSE = 5
 SERVER_SIDE_APPLY = "application/apply-patch+yaml"
 MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
@@ -181,18 +183,26 @@ class ApiServer:
         if self.access.token:
             headers["Authorization"] = f"Bearer {self.access.token}"
         try:
-            answer = self._pool.request(
-                method,
-                url,
-                body=None if body is None else orjson.dumps(body),
-                headers=headers,
-                timeout=urllib3.Timeout(connect=5, read=self.timeout.total_seconds()),
-            )
+            answer = self._send(method, url, headers, None if body is None else orjson.dumps(body))
         except urllib3.exceptions.HTTPError as error:
             raise ClusterError(self.cluster, f"{method} {path}: {_cause(error)}") from error
         if answer.status >= 400:
             raise _refusal(self.cluster, f"{method} {path}", answer.status, answer.data)
         return _decoded(answer.data)
+
+    def _send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> urllib3.BaseHTTPResponse:
+        """One request. A reader comes back when a busy server asks it to; whether a writer may is not known here."""
+        timeout = urllib3.Timeout(connect=5, read=self.timeout.total_seconds())
+        for _ in range(COMEBACKS):
+            answer = self._pool.request(method, url, body=body, headers=headers, timeout=timeout)
+            if method != "GET" or answer.status != 429:
+                return answer
+            time.sleep(_pause(answer.headers.get("Retry-After", "")))
+        return answer
+
+
+def _pause(retry_after: str) -> int:
+    return min(int(retry_after), LONGEST_PAUSE) if retry_after.isdigit() else 1
 
 
 def _group_kinds(group: Mapping[str, Any]) -> Iterator[ApiKind]:
@@ -217,17 +227,25 @@ def _decoded(text: bytes) -> dict[str, Any]:
 def _refusal(cluster: ClusterName, request: str, status: int, body: bytes) -> ClusterError:
     answer = _decoded(body)
     message = str(answer.get("message") or answer.get("text") or "no message").strip()
-    return ClusterError(cluster, f"{request}: {status} {message}", status=status, reason=str(answer.get("reason", "")))
+    causes = tuple(
+        FieldCause(cause.get("reason", ""), cause.get("field", ""), cause.get("message", ""))
+        for cause in (answer.get("details") or {}).get("causes") or ()
+    )
+    return ClusterError(
+        cluster, f"{request}: {status} {message}", status=status, reason=str(answer.get("reason", "")), causes=causes
+    )
 
 
 def _cause(error: urllib3.exceptions.HTTPError) -> str:
     """The innermost reason: urllib3 wraps a refused connection three times, with addresses of objects."""
-    if isinstance(error, urllib3.exceptions.TimeoutError):
+    # A refused connection counts as a timeout there.
+    is_refused = isinstance(error, urllib3.exceptions.NewConnectionError)
+    if isinstance(error, urllib3.exceptions.TimeoutError) and not is_refused:
         return "no answer in time"
     inner: BaseException = error
     while inner.__cause__ or inner.__context__:
         inner = cast("BaseException", inner.__cause__ or inner.__context__)
-    return (os.strerror(inner.errno) if isinstance(inner, OSError) and inner.errno else str(inner)).lower()
+    return ((inner.strerror if isinstance(inner, OSError) else "") or str(inner)).lower()
 
 
 def _api_root(api_version: str) -> str:

@@ -1,11 +1,11 @@
 """The plan as values. It is complete: who applies it reads nothing else and decides nothing."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from reconciler.objects import ClusterName, Gap, Manifest, Ref
+from reconciler.ownership.applyset import Inventory, SetName
 
 
 class Action(StrEnum):
@@ -29,8 +29,9 @@ class Reason(StrEnum):
     GONE = "no longer in the fleet"
     RELEASED = "no longer in the fleet; kfleet lets go of it and does not delete it"
     SAME = "as wanted"
-    IN_USE = "workloads still hold its quota"
+    IN_USE = "still in use"
     UNSEEN = "the look at this cluster was incomplete"
+    ENDING = "is being deleted; it is made again when it is gone"
     SUSPENDED = "the fleet or the cluster is suspended"
 
 
@@ -55,7 +56,11 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What happens to one object. `uid` and `version` are of the live object that the plan saw."""
+    """What happens to one object.
+
+    `uid` is of the live object that the plan saw; `seen` and `wanted` are short names for what it said and for what it
+    should say, so that a plan can be told from another one without showing any content.
+    """
 
     ref: Ref
     action: Action
@@ -64,10 +69,13 @@ class Change:
     fields: tuple[FieldChange, ...] = ()
     manifest: Manifest | None = field(default=None, repr=False)
     uid: str = ""
-    version: str = ""
+    seen: str = ""
+    wanted: str = ""
     notes: tuple[str, ...] = ()
     is_static: bool = False
     is_forced: bool = False
+    is_drained: bool = False
+    is_taken_over: bool = False
 
 
 class Refused(StrEnum):
@@ -105,7 +113,8 @@ class ClusterPlan:
     name: ClusterName
     uid: str
     changes: tuple[Change, ...]
-    inventory: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    set_name: SetName
+    inventory: Inventory
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,10 @@ GOOD = 'package main\n\nfunc main() { println("hello") }\n'
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache of our own; Go keeps its modules and compiled packages where they were."""
-    go_cache = subprocess.run([find_go(), "env", "GOCACHE"], capture_output=True, text=True, check=True).stdout.strip()
+    """An empty cache of our own; Go itself, its modules and its compiled packages stay where they were."""
+    go = find_go()
+    go_cache = subprocess.run([go, "env", "GOCACHE"], capture_output=True, text=True, check=True).stdout.strip()
+    monkeypatch.setenv("PATH", f"{go.parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("GOCACHE", go_cache)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path / "cache" / "kfleet" / "sandbox"

@@ -41,6 +41,11 @@ def processes_of(folder: Path) -> list[str]:
     return found
 
 
+def listen_to_interrupts() -> None:
+    """In the child: shells start background jobs deaf to Ctrl-C, and whoever runs these tests may be one."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_sandbox_outlives_the_command_that_started_it(kfleet: Kfleet, unique: str) -> None:
     started = kfleet("sandbox", "up", "--name", unique, "--workers", "1", "--kueue", "none", "--nodes", "1")
     assert started.returncode == 0, started.stderr
@@ -140,7 +145,9 @@ def test_up_shows_why_a_part_ended(sandbox_up: SandboxUp, unique: str) -> None:
 
 def test_interrupted_up_leaves_nothing(unique: str) -> None:
     command = [kfleet_program(), "sandbox", "up", "--name", unique, "--kueue", "none"]
-    starting = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    starting = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=listen_to_interrupts
+    )
     folder = Path(os.environ["XDG_STATE_HOME"]) / "kfleet" / "sandbox" / unique
     eventually(lambda: len(processes_of(folder)) > 3)
     starting.send_signal(signal.SIGINT)
@@ -173,6 +180,7 @@ def test_interrupted_test_run_leaves_nothing(tmp_path: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        preexec_fn=listen_to_interrupts,
     )
     eventually(lambda: any("kube-scheduler" in command for command in processes_of(tmp_path)), seconds=60)
     run.send_signal(signal.SIGINT)

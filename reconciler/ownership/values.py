@@ -8,6 +8,8 @@ from reconciler.quantity import parse
 # Fields of Kueue that hold one quantity, and fields whose values all are quantities.
 QUANTITIES = {"nominalQuota", "borrowingLimit", "lendingLimit", "weight"}
 QUANTITY_MAPS = {"requests", "limits", "allocatable", "capacity", "hard", "overhead"}
+# Below these everything is text: a label `weight: "1"` is not the same as `weight: "1.0"`.
+TEXTS = {"labels", "annotations", "matchLabels", "nodeLabels", "nodeSelector", "data", "stringData", "binaryData"}
 
 
 def is_equal(one: Any, other: Any, path: tuple[str, ...] = ()) -> bool:
@@ -25,7 +27,9 @@ def is_equal(one: Any, other: Any, path: tuple[str, ...] = ()) -> bool:
 
 
 def is_quantity(path: tuple[str, ...]) -> bool:
-    return bool(path) and (path[-1] in QUANTITIES or (len(path) > 1 and path[-2] in QUANTITY_MAPS))
+    if not path or not TEXTS.isdisjoint(path[:-1]):
+        return False
+    return path[-1] in QUANTITIES or (len(path) > 1 and path[-2] in QUANTITY_MAPS)
 
 
 def _is_same_quantity(one: Any, other: Any) -> bool:

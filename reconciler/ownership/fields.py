@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reconciler.objects import Manifest
-from reconciler.plan.values import is_equal
+from reconciler.ownership.values import is_equal
 
 APPLY = "Apply"
 UPDATE = "Update"
@@ -72,7 +72,11 @@ def owners_at(live: Manifest, path: tuple[str | int, ...], but: str) -> tuple[st
     """Other managers that own a field, or something in or around it."""
     return tuple(
         sorted(
-            {owner.manager for owner in owners_of(live) if owner.manager != but and _reaches(owner.tree, live, path)}
+            {
+                owner.manager
+                for owner in owners_of(live)
+                if owner.manager != but and owner.tree and _reaches(owner.tree, live, path)
+            }
         )
     )
 
@@ -107,13 +111,14 @@ def _item_matches(key: str, tree: FieldTree, wanted: list[Any], live: list[Any],
         return json.loads(text) in wanted and json.loads(text) in live
     if sort != "k":
         return False
-    keys = json.loads(text)
-    mine, theirs = _item(wanted, keys), _item(live, keys)
+    mine, theirs = item_of(wanted, text), item_of(live, text)
     return mine is not None and theirs is not None and _matches(tree, mine, theirs, path)
 
 
-def _item(items: list[Any], keys: Mapping[str, Any]) -> Any | None:
-    matching = (item for item in items if isinstance(item, Mapping) and keys.items() <= item.items())
+def item_of(items: list[Any], keys: str) -> Any | None:
+    """The item of a list that has these keys, given as the tree gives them: `{"name":"a"}`."""
+    wanted = json.loads(keys)
+    matching = (item for item in items if isinstance(item, Mapping) and wanted.items() <= item.items())
     return next(matching, None)
 
 

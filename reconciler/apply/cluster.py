@@ -1,0 +1,85 @@
+"""Carries out the part of a plan that is about one cluster."""
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
+
+from reconciler.apply.objects import carry_out, drain
+from reconciler.apply.retry import Patience, with_retries
+from reconciler.objects import Ref
+from reconciler.outcome import Outcome
+from reconciler.ownership.applyset import Inventory, parent_manifest
+from reconciler.plan.model import Action, Change, ClusterPlan, Reason
+from reconciler.ports import ClusterPort
+
+PARALLEL = 16
+SET_MANAGER = "kfleet-applyset"
+_WRITES = {Action.CREATE, Action.UPDATE, Action.REPLACE}
+
+
+def write_objects(port: ClusterPort, plan: ClusterPlan, patience: Patience) -> tuple[Outcome, ...]:
+    """Widen the inventory, then write wave by wave."""
+    changes = [change for change in plan.changes if change.action in _WRITES]
+    if changes:
+        members = plan.inventory.with_members(change.ref for change in plan.changes)
+        _write_parent(port, plan, members, patience)
+    return _in_waves(port, sorted(changes, key=lambda change: change.wave), patience)
+
+
+def delete_objects(port: ClusterPort, plan: ClusterPlan, patience: Patience) -> tuple[Outcome, ...]:
+    """Delete wave by wave, in the opposite order of writing; what an object that stayed may refer to stays too."""
+    changes = [change for change in plan.changes if change.action is Action.DELETE]
+    outcomes = [outcome for outcome in _drain_queues(port, changes, patience) if not outcome.is_done]
+    left = [change for change in changes if change.ref not in {outcome.ref for outcome in outcomes}]
+    for _, wave in groupby(sorted(left, key=lambda change: -change.wave), key=lambda change: change.wave):
+        members = list(wave)
+        stayed = next((outcome.ref for outcome in outcomes if not outcome.is_done), None)
+        outcomes += _left_alone(members, stayed) if stayed else _in_waves(port, members, patience)
+    return tuple(outcomes)
+
+
+def _drain_queues(port: ClusterPort, changes: list[Change], patience: Patience) -> tuple[Outcome, ...]:
+    """Before anything is deleted: Kueue finds the workloads of a queue through its LocalQueues."""
+    drained = [change for change in changes if change.is_drained]
+    with ThreadPoolExecutor(PARALLEL) as pool:
+        return tuple(pool.map(lambda change: drain(port, change, patience), drained))
+
+
+def narrow_inventory(port: ClusterPort, plan: ClusterPlan, patience: Patience) -> None:
+    """After full success: the inventory names what is there now, and no more."""
+    narrowed = Inventory().with_members(_left(plan.changes))
+    is_recorded = plan.inventory.cluster_uid == plan.uid and plan.inventory.cluster == plan.name
+    # The set's own namespace goes without saying.
+    own = {plan.set_name.namespace}
+    is_same = narrowed.kinds == plan.inventory.kinds and narrowed.namespaces - own == plan.inventory.namespaces - own
+    if not (is_recorded and is_same):
+        _write_parent(port, plan, narrowed, patience)
+
+
+def _left_alone(changes: Iterable[Change], stayed: Ref) -> list[Outcome]:
+    problem = f"not tried, because {stayed} is still there"
+    return [Outcome(change.ref, change.action, problem, attempts=0) for change in changes]
+
+
+def _left(changes: Iterable[Change]) -> list[Ref]:
+    gone = {Action.DELETE}
+    return [change.ref for change in changes if change.action not in gone and change.reason is not Reason.RELEASED]
+
+
+def _write_parent(port: ClusterPort, plan: ClusterPlan, inventory: Inventory, patience: Patience) -> None:
+    manifest = parent_manifest(plan.set_name, inventory, plan.name, plan.uid)
+    with_retries(
+        lambda: port.apply_at(plan.set_name.path, manifest, manager=SET_MANAGER, is_forced=True, is_dry_run=False),
+        patience,
+    )
+
+
+def _in_waves(port: ClusterPort, changes: list[Change], patience: Patience) -> tuple[Outcome, ...]:
+    outcomes: list[Outcome] = []
+    for _, wave in groupby(changes, key=lambda change: change.wave):
+        members = list(wave)
+        # Cohorts one after another, in the order of the plan: together they could show a cycle for a moment.
+        at_once = 1 if any(change.ref.kind == "Cohort" for change in members) else PARALLEL
+        with ThreadPoolExecutor(at_once) as pool:
+            outcomes += pool.map(lambda change: carry_out(port, change, patience), members)
+    return tuple(outcomes)

@@ -1,0 +1,73 @@
+"""Carries out a plan on all clusters: workers before the manager where something is added, after it where removed."""
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+from reconciler.apply.cluster import delete_objects, narrow_inventory, write_objects
+from reconciler.apply.retry import Patience
+from reconciler.errors import ClusterError
+from reconciler.objects import ClusterName
+from reconciler.outcome import ClusterOutcome
+from reconciler.plan.model import ClusterPlan, Plan
+from reconciler.ports import ClusterPort
+
+Step = Callable[[ClusterPort, ClusterPlan, ClusterOutcome, Patience], ClusterOutcome]
+
+
+def apply_plan(
+    plan: Plan, ports: Mapping[ClusterName, ClusterPort], manager: ClusterName | None, patience: Patience
+) -> tuple[ClusterOutcome, ...]:
+    """Clusters with a refusal are left alone; a refusal about the fleet leaves all of them alone."""
+    refused = {refusal.cluster for refusal in plan.refusals}
+    chosen = [] if None in refused else [entry for entry in plan.clusters if entry.name not in refused]
+    work = _Work(ports, patience, {entry.name: ClusterOutcome(entry.name) for entry in chosen})
+    workers = [entry for entry in chosen if entry.name != manager]
+    managers = [entry for entry in chosen if entry.name == manager]
+    for clusters, step in ((workers, _write), (managers, _write), (managers, _finish), (workers, _finish)):
+        work.run(clusters, step)
+    return tuple(work.outcomes[entry.name] for entry in chosen)
+
+
+class _Work:
+    """The outcomes so far, cluster by cluster."""
+
+    def __init__(
+        self,
+        ports: Mapping[ClusterName, ClusterPort],
+        patience: Patience,
+        outcomes: dict[ClusterName, ClusterOutcome],
+    ) -> None:
+        self._ports, self.outcomes = ports, outcomes
+        self._patience = {name: patience.for_one_cluster() for name in outcomes}
+
+    def run(self, clusters: list[ClusterPlan], step: Step) -> None:
+        """One step on several clusters at the same time; a cluster that fails stays behind and stops no other."""
+        if not clusters:
+            return
+        with ThreadPoolExecutor(len(clusters)) as pool:
+            for cluster, outcome in zip(clusters, pool.map(lambda one: self._safely(one, step), clusters), strict=True):
+                self.outcomes[cluster.name] = outcome
+
+    def _safely(self, cluster: ClusterPlan, step: Step) -> ClusterOutcome:
+        before = self.outcomes[cluster.name]
+        if before.problem:
+            return before
+        try:
+            return step(self._ports[cluster.name], cluster, before, self._patience[cluster.name])
+        except ClusterError as error:
+            return replace(before, problem=error.problem)
+
+
+def _write(port: ClusterPort, cluster: ClusterPlan, before: ClusterOutcome, patience: Patience) -> ClusterOutcome:
+    return replace(before, outcomes=(*before.outcomes, *write_objects(port, cluster, patience)))
+
+
+def _finish(port: ClusterPort, cluster: ClusterPlan, before: ClusterOutcome, patience: Patience) -> ClusterOutcome:
+    """Deletes only after every write went well, and a narrower inventory only after every delete did."""
+    if not before.is_done:
+        return before
+    after = replace(before, outcomes=(*before.outcomes, *delete_objects(port, cluster, patience)))
+    if after.is_done:
+        narrow_inventory(port, cluster, patience)
+    return after

@@ -1,0 +1,129 @@
+"""Carries out one change on one object."""
+
+import time
+from datetime import timedelta
+
+from reconciler.apply.retry import Patience, with_retries
+from reconciler.errors import ClusterError
+from reconciler.objects import Manifest
+from reconciler.outcome import Outcome
+from reconciler.ownership.applyset import MEMBER_LABEL
+from reconciler.ownership.dress import WANTED
+from reconciler.ownership.takeover import moved_fields
+from reconciler.plan.model import Action, Change, Reason
+from reconciler.ports import ClusterPort
+
+FIELD_MANAGER = "kfleet"
+GONE_WITHIN = timedelta(seconds=30)
+SERVED_WITHIN = timedelta(seconds=30)
+DRAINED_WITHIN = timedelta(seconds=60)
+_POLL = 0.1
+# Everything else stays on an object that is released: without its spec a definition would not even be valid.
+_LET_GO: Manifest = {"metadata": {"labels": {MEMBER_LABEL: None}, "annotations": {WANTED: None}}}
+
+
+def carry_out(port: ClusterPort, change: Change, patience: Patience) -> Outcome:
+    manifest = change.manifest
+    if manifest is None:
+        return Outcome(change.ref, change.action, "the plan does not say what to write")
+    try:
+        if change.action is Action.DELETE:
+            return _delete(port, change, manifest, patience)
+        if change.action is Action.REPLACE:
+            removed = _delete(port, change, manifest, patience)
+            if not removed.is_done:
+                return removed
+        if change.is_taken_over:
+            with_retries(lambda: _take_over(port, manifest), patience)
+        _, attempts = with_retries(lambda: _apply(port, change, manifest), patience)
+    except ClusterError as error:
+        return Outcome(change.ref, change.action, error.problem)
+    return Outcome(change.ref, change.action, attempts=attempts)
+
+
+def drain(port: ClusterPort, change: Change, patience: Patience) -> Outcome:
+    """Have Kueue evict what holds quota of a queue, and wait until nothing does."""
+    try:
+        path = port.path_of(change.manifest or {})
+        with_retries(lambda: port.patch(path, {"spec": {"stopPolicy": "HoldAndDrain"}}), patience)
+        deadline = time.monotonic() + DRAINED_WITHIN.total_seconds()
+        while count := _reserving(port.get(path)):
+            if time.monotonic() > deadline:
+                problem = f"{count} workloads still hold its quota {DRAINED_WITHIN.seconds} s after it was stopped"
+                return Outcome(change.ref, change.action, problem)
+            time.sleep(_POLL)
+    except ClusterError as error:
+        return Outcome(change.ref, change.action, "" if error.status == 404 else error.problem)
+    return Outcome(change.ref, change.action)
+
+
+def _reserving(queue: Manifest) -> int:
+    return int((queue.get("status") or {}).get("reservingWorkloads") or 0)
+
+
+def _apply(port: ClusterPort, change: Change, manifest: Manifest) -> None:
+    path = _path(port, change, manifest)
+    if change.reason is Reason.RELEASED:
+        port.patch(path, _LET_GO)
+        return
+    port.apply_at(path, manifest, manager=FIELD_MANAGER, is_forced=change.is_forced, is_dry_run=False)
+
+
+def _path(port: ClusterPort, change: Change, manifest: Manifest) -> str:
+    """A kind that came into being a moment ago is not in what the connection remembers."""
+    try:
+        return port.path_of(manifest)
+    except ClusterError as error:
+        if error.status != 404 or not change.is_static:
+            raise
+    deadline = time.monotonic() + SERVED_WITHIN.total_seconds()
+    while not (paths := _served_paths(port, change, manifest)):
+        if time.monotonic() > deadline:
+            problem = (
+                f"{manifest['apiVersion']} {change.ref.kind} is not served {SERVED_WITHIN.seconds} s after it came"
+            )
+            raise ClusterError(port.cluster, problem, status=404)
+        time.sleep(_POLL)
+    return paths[0]
+
+
+def _served_paths(port: ClusterPort, change: Change, manifest: Manifest) -> list[str]:
+    return [
+        kind.path(change.ref.namespace, change.ref.name)
+        for kind in port.discover()
+        if kind.kind == change.ref.kind and kind.api_version == manifest["apiVersion"]
+    ]
+
+
+def _take_over(port: ClusterPort, manifest: Manifest) -> None:
+    """Move what kubectl owns to us; on the version that was just read, so that nobody's entry is lost."""
+    path = port.path_of(manifest)
+    live = port.get(path)
+    moved = moved_fields(live, FIELD_MANAGER)
+    if moved is not None:
+        is_same = {"op": "test", "path": "/metadata/resourceVersion", "value": live["metadata"]["resourceVersion"]}
+        port.json_patch(path, [is_same, {"op": "replace", "path": "/metadata/managedFields", "value": moved}])
+
+
+def _delete(port: ClusterPort, change: Change, manifest: Manifest, patience: Patience) -> Outcome:
+    """Delete what the plan saw and nothing else of its name, and wait until it is gone."""
+    path = port.path_of(manifest)
+    attempts = _delete_seen(port, path, change, patience)
+    deadline = time.monotonic() + GONE_WITHIN.total_seconds()
+    while (left := with_retries(lambda: port.find(path), patience)[0]) and left["metadata"].get("uid") == change.uid:
+        if time.monotonic() > deadline:
+            finalizers = ", ".join(left["metadata"].get("finalizers") or ()) or "none"
+            problem = f"still there {GONE_WITHIN.seconds} s after its deletion; finalizers: {finalizers}"
+            return Outcome(change.ref, change.action, problem, attempts)
+        time.sleep(_POLL)
+    return Outcome(change.ref, change.action, attempts=attempts)
+
+
+def _delete_seen(port: ClusterPort, path: str, change: Change, patience: Patience) -> int:
+    try:
+        _, attempts = with_retries(lambda: port.delete(path, uid=change.uid), patience)
+    except ClusterError as error:
+        if error.status == 404:
+            return 1
+        raise
+    return attempts

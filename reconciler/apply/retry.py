@@ -1,0 +1,78 @@
+"""Requests that may succeed in a moment: a busy server, a webhook that is just starting, a lost race."""
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from threading import Event
+from typing import TypeVar
+
+from reconciler.errors import ClusterError
+
+Answer = TypeVar("Answer")
+_BUSY = {429, 500, 502, 503, 504}
+_FIELD_CONFLICT = "FieldManagerConflict"
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long to go on, and the first and longest pause; each pause is twice the last, with jitter.
+
+    `may_write` says whether we still are the only writer; without it no request is sent any more. Patience is for a
+    cluster, not for each of its objects: where it ran out once (`is_spent`) every other request gets one attempt, and
+    where the server did not even answer (`is_silent`) none.
+    """
+
+    total: timedelta = timedelta(seconds=40)
+    first: timedelta = timedelta(milliseconds=200)
+    longest: timedelta = timedelta(seconds=5)
+    may_write: Callable[[], bool] = lambda: True
+    is_spent: Event = field(default_factory=Event, compare=False)
+    is_silent: Event = field(default_factory=Event, compare=False)
+
+    def for_one_cluster(self) -> "Patience":
+        return replace(self, is_spent=Event(), is_silent=Event())
+
+
+def with_retries(request: Callable[[], Answer], patience: Patience) -> tuple[Answer, int]:
+    """The answer of a write, and how many attempts it took; the last error where patience ran out."""
+    deadline = time.monotonic() + patience.total.total_seconds()
+    pause = patience.first.total_seconds()
+    attempts = 0
+    while True:
+        attempts += 1
+        _check(patience)
+        try:
+            return request(), attempts
+        except ClusterError as error:
+            if not may_pass(error) or patience.is_spent.is_set():
+                raise
+            if time.monotonic() + pause > deadline:
+                _run_out(patience, error)
+                raise
+        time.sleep(pause * random.uniform(0.5, 1))  # noqa: S311  (jitter is no secret)
+        pause = min(2 * pause, patience.longest.total_seconds())
+
+
+def _check(patience: Patience) -> None:
+    if not patience.may_write():
+        problem = "the lease is lost, so another kfleet may be writing; nothing more is written"
+        raise ClusterError("lease", problem)
+    if patience.is_silent.is_set():
+        raise ClusterError("cluster", "not tried, because the server had stopped to answer")
+
+
+def _run_out(patience: Patience, error: ClusterError) -> None:
+    if error.status != 409:
+        patience.is_spent.set()
+    if not error.status:
+        patience.is_silent.set()
+
+
+def may_pass(error: ClusterError) -> bool:
+    """Whether the same request may succeed later. A field that another manager holds will not free itself."""
+    if error.status == 409:
+        is_contested = any(cause.reason == _FIELD_CONFLICT for cause in error.causes)
+        return error.reason == "Conflict" and not is_contested
+    return error.status == 0 or error.status in _BUSY

@@ -1,0 +1,78 @@
+"""`kfleet apply`: make the clusters as the fleet says."""
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from reconciler.cli.plan import paint
+from reconciler.cli.source import compute_or_stop, source_options
+from reconciler.errors import EdgeError, RefusedError
+from reconciler.pipeline.offline import Source, committed
+from reconciler.pipeline.online import apply_fleet, connect, plan_fleet, writing
+from reconciler.plan.record import FORMAT, find_moves, plan_record
+from reconciler.status import apply_exit_code, outcome_text, plan_text
+
+
+@click.command()
+@source_options
+@click.option(
+    "--plan", "saved", type=click.Path(exists=True, dir_okay=False), help="Apply exactly this saved plan, or nothing."
+)
+@click.option("--working-tree", "is_uncommitted", is_flag=True, help="Apply the files as they lie there, uncommitted.")
+@click.option("--confirm-deletes", type=int, metavar="N", help="Allow exactly N deletes, whatever the policy says.")
+def apply(source: Source, saved: str | None, is_uncommitted: bool, confirm_deletes: int | None) -> int:
+    """Make the clusters hold what the fleet says.
+
+    Takes a commit: the checked-out one, or --revision. A working tree with changes is refused.
+
+    \b
+    Examples:
+      kfleet apply --overlay prod
+      kfleet apply --plan plan.json
+
+    \b
+    Exit codes:
+      0  converged
+      3  refused by a guard, nothing was written where it refused
+      4  some clusters could not be seen or changed
+    """
+    started = time.monotonic()
+    record = read_record(Path(saved)) if saved else None
+    if record is not None:
+        source = replace(source, revision=record["revision"], overlay=record["overlay"])
+    computed = compute_or_stop(source if is_uncommitted else committed(source))
+    connections = connect(computed.spec)
+    try:
+        with writing(computed, connections) as patience:
+            made = plan_fleet(computed, connections, confirmed_deletes=confirm_deletes)
+            if record is not None:
+                refuse_moved(record, plan_record(made, source.overlay))
+            click.echo(plan_text(made, paint))
+            outcomes = apply_fleet(computed, connections, made, patience)
+    finally:
+        connections.close()
+    click.echo(outcome_text(outcomes, paint))
+    click.echo(f"{time.monotonic() - started:.1f} s")
+    return apply_exit_code(made, outcomes)
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    try:
+        record = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise EdgeError(str(path), f"is no plan: {error}") from error
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
+        raise EdgeError(str(path), f"is no plan of the format {FORMAT}", "make one with: kfleet plan --out FILE")
+    return record
+
+
+def refuse_moved(saved: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    moves = list(find_moves(saved, now))
+    if moves:
+        listed = "\n".join(f"  {move}" for move in moves[:20])
+        raise RefusedError(f"the saved plan is stale, nothing was written:\n{listed}\nmake a new plan and look at it")

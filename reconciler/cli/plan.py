@@ -1,0 +1,84 @@
+"""`kfleet plan`: what would change, and why."""
+
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from reconciler.cli.source import compute_or_stop, source_options
+from reconciler.errors import EdgeError
+from reconciler.pipeline.offline import Source
+from reconciler.pipeline.online import connect, plan_fleet
+from reconciler.plan.record import plan_record
+from reconciler.status import narrowed, plan_exit_code, plan_markdown, plan_text
+
+
+@click.command()
+@source_options
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json", "markdown"]),
+    default="text",
+    show_default=True,
+    help="json is described by schemas/plan.json, markdown fits into a pull request's comment.",
+)
+@click.option("--out", type=click.Path(dir_okay=False), help="Save the plan, for: kfleet apply --plan FILE.")
+@click.option("--only", multiple=True, metavar="GLOB", help="Show only objects like cluster/Kind/namespace/name.")
+@click.option("--detailed-exitcode", "is_detailed", is_flag=True, help="Exit with 2 when there is something to do.")
+@click.option("--confirm-deletes", type=int, metavar="N", help="Allow exactly N deletes, whatever the policy says.")
+def plan(
+    source: Source, output: str, out: str | None, only: tuple[str, ...], is_detailed: bool, confirm_deletes: int | None
+) -> int:
+    """Show what would change on the clusters, and why; change nothing.
+
+    \b
+    Examples:
+      kfleet plan --overlay prod
+      kfleet plan --only 'cnaf-*/ClusterQueue/*'
+      kfleet plan --revision main --out plan.json && kfleet apply --plan plan.json
+
+    \b
+    Exit codes:
+      0  nothing to do, or changes without --detailed-exitcode
+      2  changes, with --detailed-exitcode
+      3  refused by a guard
+      4  a cluster could not be seen completely
+    """
+    started = time.monotonic()
+    computed = compute_or_stop(source)
+    connections = connect(computed.spec)
+    try:
+        made = plan_fleet(computed, connections, confirmed_deletes=confirm_deletes)
+    finally:
+        connections.close()
+    record = plan_record(made, source.overlay)
+    if out:
+        save_record(Path(out), record)
+    shown = narrowed(made, only)
+    if output == "json":
+        click.echo(json.dumps(plan_record(shown, source.overlay), indent=2))
+    elif output == "markdown":
+        click.echo(plan_markdown(shown))
+    else:
+        click.echo(f"{plan_text(shown, paint)}, {time.monotonic() - started:.1f} s")
+    return plan_exit_code(made, is_detailed=is_detailed)
+
+
+def save_record(path: Path, record: Mapping[str, Any]) -> None:
+    """All of it or nothing: a reader never meets half a plan."""
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        partial.write_text(json.dumps(record, indent=2))
+        partial.rename(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise EdgeError(str(path), f"cannot write: {error.strerror}") from error
+
+
+def paint(text: str, style: str) -> str:
+    """Colour on a terminal; click takes it off again in a pipe."""
+    return click.style(text, bold=True) if style == "bold" else click.style(text, fg=style)

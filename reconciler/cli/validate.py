@@ -1,0 +1,97 @@
+"""`kfleet validate`: everything that is wrong with a spec."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+
+import click
+
+from reconciler.cli.source import finding_text, read_and_tell, source_options
+from reconciler.lint import Finding, Severity
+from reconciler.pipeline.offline import Source, compute, unreadable
+
+
+@click.command()
+@source_options
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json", "github"]),
+    default="text",
+    show_default=True,
+    help="github prints annotations that a workflow shows on the lines of a pull request.",
+)
+def validate(source: Source, output: str) -> int:
+    """Say everything that is wrong with a fleet, with file and line.
+
+    Reads files only, asks no cluster. Exits with 1 when there are errors; warnings alone are no failure. The rules
+    are explained in docs/lint.md.
+
+    \b
+    Examples:
+      kfleet validate                              the working tree
+      kfleet validate --overlay prod               with an overlay
+      kfleet validate --revision main -o github    a commit, as annotations
+    """
+    findings = find_problems(source)
+    _PRINTERS[output](findings)
+    return 1 if any(finding.severity is Severity.ERROR for finding in findings) else 0
+
+
+def find_problems(source: Source) -> tuple[Finding, ...]:
+    """What cannot be read, or, where everything can be, what lint finds."""
+    files = read_and_tell(source)
+    try:
+        return compute(files, source.overlay).findings
+    except ExceptionGroup as group:
+        return unreadable(group)
+
+
+def _print_text(findings: Iterable[Finding]) -> None:
+    counted = list(findings)
+    for finding in counted:
+        click.echo(finding_text(finding))
+    errors = sum(finding.severity is Severity.ERROR for finding in counted)
+    summary = f"{_count(errors, 'error')}, {_count(len(counted) - errors, 'warning')}"
+    click.secho(summary, fg="red" if errors else "green", bold=True)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _print_json(findings: Iterable[Finding]) -> None:
+    rows = [
+        {
+            "rule": finding.rule,
+            "severity": finding.severity.value,
+            "file": finding.place.path,
+            "line": finding.place.line,
+            "field": finding.field,
+            "problem": finding.problem,
+            "hint": finding.hint,
+        }
+        for finding in findings
+    ]
+    click.echo(json.dumps({"findings": rows}, indent=2))
+
+
+def _print_github(findings: Iterable[Finding]) -> None:
+    for finding in findings:
+        where = f"{finding.field}: " if finding.field else ""
+        message = f"{where}{finding.problem}" + (f" ({finding.hint})" if finding.hint else "")
+        position = f"file={_escaped(finding.place.path, ',:')},line={max(finding.place.line, 1)}"
+        click.echo(f"::{finding.severity} {position},title={finding.rule}::{_escaped(message)}")
+
+
+def _escaped(text: str, more: str = "") -> str:
+    """As workflow commands want it: a line break or a comma would end the value."""
+    for character in f"%\r\n{more}":
+        text = text.replace(character, f"%{ord(character):02X}")
+    return text
+
+
+_PRINTERS: Mapping[str, Callable[[Iterable[Finding]], None]] = {
+    "text": _print_text,
+    "json": _print_json,
+    "github": _print_github,
+}

@@ -1,0 +1,124 @@
+"""KF017, KF045, KF046 and KF050 to KF054: admission checks of ClusterQueues, and what hangs on those of MultiKueue."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from reconciler.desired import DesiredObject
+from reconciler.kueue.kinds import GROUP
+from reconciler.kueue.reading import as_list, as_text, at
+from reconciler.lint.model import Remark
+from reconciler.lint.remarks import about, listed, misnamed
+from reconciler.lint.view import View, is_native
+from reconciler.objects import ClusterName
+from reconciler.spec.document import FieldPath
+
+CHECKS: FieldPath = ("spec", "admissionChecksStrategy", "admissionChecks")
+MULTIKUEUE = f"{GROUP}/multikueue"
+PROVISIONING = f"{GROUP}/provisioning-request"
+QUEUE_LABEL = f"{GROUP}/queue-name"
+CHECK_CAPACITY = "check-capacity.autoscaling.x-k8s.io"
+
+
+def check_admission_checks(view: View) -> Iterator[Remark]:
+    for queue in view.every("ClusterQueue"):
+        known = view.of(queue.ref.cluster, "AdmissionCheck")
+        checks = _checks_of(queue)
+        for number, check in enumerate(checks):
+            name = as_text(at(check, "name"))
+            if name and ("", name) not in known:
+                problem = f"there is no AdmissionCheck {name!r} in the fleet"
+                hint = "the queue admits nothing until it is there"
+                remark = about(queue, "KF050", (*CHECKS, number, "name"), problem, hint)
+                yield misnamed(remark, name, [other for _, other in known])
+        if any(_controller(known, check) == MULTIKUEUE for check in checks):
+            yield from _check_multikueue(queue, known)
+
+
+def _checks_of(queue: DesiredObject) -> tuple[Any, ...]:
+    return tuple(as_list(at(queue.manifest, *map(str, CHECKS))))
+
+
+def _controller(known: Mapping[tuple[str, str], DesiredObject], check: Any) -> str:
+    entry = known.get(("", as_text(at(check, "name"))))
+    return as_text(at(entry.manifest, "spec", "controllerName")) if entry else ""
+
+
+def _check_multikueue(queue: DesiredObject, known: Mapping[tuple[str, str], DesiredObject]) -> Iterator[Remark]:
+    checks = _checks_of(queue)
+    found = [number for number, check in enumerate(checks) if _controller(known, check) == MULTIKUEUE]
+    names = [as_text(at(checks[number], "name")) for number in found]
+    if len(found) > 1:
+        problem = f"the queue has {len(found)} checks of MultiKueue ({', '.join(names)}), Kueue takes one"
+        yield about(queue, "KF045", (*CHECKS, found[1], "name"), problem, "list all workers in one MultiKueueConfig")
+    for number in found:
+        if at(checks[number], "onFlavors"):
+            problem = f"{names[0]} is a check of MultiKueue, which must hold for all flavors of the queue"
+            yield about(queue, "KF051", (*CHECKS, number, "onFlavors"), problem, "remove onFlavors")
+    for number, check in enumerate(checks):
+        if _controller(known, check) == PROVISIONING:
+            problem = f"{as_text(at(check, 'name'))} asks for nodes on the manager, where {names[0]} runs no job"
+            hint = "put the ProvisioningRequest check on the workers' queues"
+            yield about(queue, "KF046", (*CHECKS, number, "name"), problem, hint)
+
+
+def check_provisioning(view: View) -> Iterator[Remark]:
+    for entry in view.every("ProvisioningRequestConfig"):
+        if at(entry.manifest, "spec", "provisioningClassName") == CHECK_CAPACITY:
+            problem = f"{CHECK_CAPACITY} looks for room that is there already: no node is ever added"
+            hint = "best-effort-atomic-scale-up.autoscaling.x-k8s.io adds nodes"
+            yield about(entry, "KF053", ("spec", "provisioningClassName"), problem, hint)
+
+
+def check_quota_writers(view: View) -> Iterator[Remark]:
+    """Kueue's own automation writes the quota of every manager's queue that such a config serves."""
+    for queue in view.every("ClusterQueue"):
+        config = _config_of(view, queue)
+        if config is not None and at(config.manifest, "spec", "quotaManagement") == "Automated":
+            problem = f"Kueue itself writes the quota of queue {queue.ref.name}, and so does this fleet"
+            hint = "use quotaManagement: Manual, or leave the queue's quota to Kueue"
+            yield about(config, "KF054", ("spec", "quotaManagement"), problem, hint)
+
+
+def _config_of(view: View, queue: DesiredObject) -> DesiredObject | None:
+    """The MultiKueueConfig of a queue's MultiKueue check."""
+    known = view.of(queue.ref.cluster, "AdmissionCheck")
+    for check in _checks_of(queue):
+        if _controller(known, check) == MULTIKUEUE:
+            name = at(known["", as_text(at(check, "name"))].manifest, "spec", "parameters", "name")
+            return view.of(queue.ref.cluster, "MultiKueueConfig").get(("", as_text(name)))
+    return None
+
+
+def check_mini_clusters(view: View) -> Iterator[Remark]:
+    """The ConfigMaps and the Service of a MiniCluster stay where it was made; MultiKueue sends its Job alone."""
+    for entry in view.spec.objects:
+        name = as_text(at(entry.manifest, "spec", "jobLabels", QUEUE_LABEL))
+        for cluster in view.spec.targeted(entry.targets) if entry.document.kind == "MiniCluster" else ():
+            queue = view.of(cluster.name, "LocalQueue").get((entry.document.namespace or "default", name))
+            target = as_text(at(queue.manifest, "spec", "clusterQueue")) if queue else ""
+            if _workers_of(view, cluster.name, target):
+                problem = f"queue {target} sends jobs to workers, where the pods of a MiniCluster miss what they mount"
+                path = ("spec", "jobLabels", QUEUE_LABEL)
+                hint = "use a queue without dispatch, or send the MiniCluster to a worker"
+                yield Remark("KF017", entry.document, path, problem, hint, cluster.name)
+
+
+def check_worker_local_queues(view: View) -> Iterator[Remark]:
+    """Workloads find their queue on a worker by the LocalQueue's name; without one they wait there for ever."""
+    manager = view.manager.name if view.manager else ClusterName("")
+    for address, entry in view.of(manager, "LocalQueue").items():
+        if not is_native(entry):
+            continue
+        workers = _workers_of(view, manager, as_text(at(entry.manifest, "spec", "clusterQueue")))
+        missing = [name for name in workers if address not in view.of(name, "LocalQueue")]
+        if missing:
+            problem = f"MultiKueue sends its workloads to {listed(missing)}, where there is no LocalQueue of this name"
+            yield about(entry, "KF052", ("metadata", "name"), problem, "send the LocalQueue to these workers too")
+
+
+def _workers_of(view: View, manager: ClusterName, queue: str) -> list[ClusterName]:
+    """The clusters of the fleet that the MultiKueue check of a manager's queue leads to."""
+    found = view.of(manager, "ClusterQueue").get(("", queue))
+    config = _config_of(view, found) if found else None
+    names = as_list(at(config.manifest, "spec", "clusters")) if config else ()
+    return [ClusterName(name) for name in map(as_text, names) if name in view.clusters]

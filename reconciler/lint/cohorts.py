@@ -1,0 +1,176 @@
+"""KF027 and KF030 to KF034: the cohorts of a cluster, and what flows in them."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from reconciler.desired import DesiredObject
+from reconciler.kueue.amounts import subtract
+from reconciler.kueue.cohorts import find_cycles, show_cycle
+from reconciler.kueue.quota_tree import (
+    NO_QUOTA,
+    FlavorResource,
+    NodeKind,
+    NodeName,
+    QuotaTree,
+    build_tree,
+    local_quota,
+    potential,
+    subtree_quota,
+)
+from reconciler.kueue.reading import as_text, at
+from reconciler.lint.model import Remark
+from reconciler.lint.remarks import about, misnamed
+from reconciler.lint.view import PlacedQuota, View, flavors_of, is_native
+from reconciler.objects import ClusterName
+from reconciler.spec.document import Document, FieldPath
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One quota or limit of a document on one cluster; without a remark it does something there."""
+
+    key: tuple[int, str, FlavorResource]
+    remark: Remark | None
+
+
+def check_cycles(view: View) -> Iterator[Remark]:
+    for cluster in view.clusters:
+        cohorts = view.of(cluster, "Cohort")
+        for cycle in find_cycles(entry.manifest for entry in cohorts.values()):
+            problem = f"the cohort is its own ancestor: {show_cycle(cycle)}; Kueue stops scheduling all queues below it"
+            yield about(cohorts["", cycle[0]], "KF030", ("spec", "parentName"), problem)
+
+
+def check_parents(view: View) -> Iterator[Remark]:
+    for entry in view.every("Cohort"):
+        parent = as_text(at(entry.manifest, "spec", "parentName"))
+        cohorts = view.of(entry.ref.cluster, "Cohort")
+        if parent and ("", parent) not in cohorts:
+            names = [name for _, name in cohorts if name != entry.ref.name]
+            problem = f"there is no Cohort {parent!r} in the fleet"
+            hint = "Kueue makes one without quota of its own"
+            yield misnamed(about(entry, "KF031", ("spec", "parentName"), problem, hint), parent, names)
+
+
+def check_lonely(view: View) -> Iterator[Remark]:
+    """A cohort with a single member in the whole fleet shares nothing: its name may be mistyped."""
+    named = [*_cohorts_named(view)]
+    members = Counter(cohort for cohort, _, _ in named)
+    declared = {entry.manifest["metadata"]["name"] for entry in view.spec.objects if entry.document.kind == "Cohort"}
+    pools = {as_text(at(master.template, "cohort")) for master in view.spec.master_queues}
+    for cohort, document, path in named:
+        is_queue = document.kind != "Cohort"  # an undeclared parent is reported by itself
+        if is_queue and members[cohort] == 1 and cohort not in declared and cohort not in pools:
+            others = [other for other in (*members, *declared, *pools) if other != cohort]
+            problem = f"no other queue is in cohort {cohort!r}, and no document declares it"
+            hint = "declare a Cohort, or leave the cohort out"
+            yield misnamed(Remark("KF032", document, path, problem, hint), cohort, others)
+
+
+def _cohorts_named(view: View) -> Iterator[tuple[str, Document, FieldPath]]:
+    for queue in view.spec.queues:
+        if queue.cohort:
+            yield queue.cohort, queue.document, ("spec", "cohort")
+    for entry in view.spec.objects:
+        field = {"ClusterQueue": ("cohortName", "cohort"), "Cohort": ("parentName", "parent")}.get(entry.document.kind)
+        for name in field or ():
+            cohort = as_text(at(entry.manifest, "spec", name))
+            if cohort:
+                yield cohort, entry.document, ("spec", name)
+
+
+def check_flavors(view: View) -> Iterator[Remark]:
+    """Flavors that native ClusterQueues and Cohorts name, and that their cluster may not have."""
+    for entry in view.every("ClusterQueue", "Cohort"):
+        known = view.of(entry.ref.cluster, "ResourceFlavor")
+        for flavor, path in flavors_of(entry).items() if is_native(entry) else ():
+            if flavor and ("", flavor) not in known and not _is_of_pool(view, flavor):
+                problem = f"there is no ResourceFlavor {flavor!r} in the fleet"
+                yield misnamed(about(entry, "KF033", path, problem), flavor, [name for _, name in known])
+
+
+def _is_of_pool(view: View, flavor: str) -> bool:
+    """Flavors of pools are made when the pools speak."""
+    return any(
+        flavor.startswith(f"{master.name}-{entry.name}-")
+        for master in view.spec.master_queues
+        for entry in master.flavors
+    )
+
+
+def check_trees(view: View) -> Iterator[Remark]:
+    """Quota that nobody can use, and limits that never bind.
+
+    A document stands on many clusters: what matters on one of them is no mistake. Where there is a cycle there is no
+    tree to look at.
+    """
+    verdicts = [verdict for cluster in view.clusters for verdict in _judge_cluster(view, cluster)]
+    useful = {verdict.key for verdict in verdicts if verdict.remark is None}
+    yield from (one.remark for one in verdicts if one.remark is not None and one.key not in useful)
+
+
+def _judge_cluster(view: View, cluster: ClusterName) -> Iterator[Verdict]:
+    entries = [*view.of(cluster, "Cohort").values(), *view.of(cluster, "ClusterQueue").values()]
+    if not entries or find_cycles(entry.manifest for entry in entries):
+        return
+    tree = build_tree(entry.manifest for entry in entries)
+    listed = _listed_below(tree)
+    for entry in entries:
+        node = NodeName(NodeKind(entry.ref.kind), entry.ref.name)
+        if node.kind is NodeKind.COHORT:
+            yield from _judge_use(view, entry, listed.get(node, frozenset()))
+        if tree.nodes[node].parent is not None and not _is_sum(view, entry):
+            yield from _judge_borrowing(view, tree, node, entry)
+
+
+def _listed_below(tree: QuotaTree) -> Mapping[NodeName, set[FlavorResource]]:
+    """For each cohort the pairs that a queue somewhere below it lists."""
+    listed: dict[NodeName, set[FlavorResource]] = {}
+    for name, node in tree.nodes.items():
+        parent = node.parent if name.kind is NodeKind.QUEUE else None
+        while parent is not None:
+            listed.setdefault(parent, set()).update(node.quotas)
+            parent = tree.nodes[parent].parent
+    return listed
+
+
+def _judge_use(view: View, entry: DesiredObject, listed: AbstractSet[FlavorResource]) -> Iterator[Verdict]:
+    for placed in view.quotas[entry.ref]:
+        pair = FlavorResource(placed.flavor, placed.name)
+        problem = f"no queue below the cohort lists {placed.name} of flavor {placed.flavor}: nobody can use this quota"
+        remark = about(entry, "KF034", placed.path, problem, "give such a queue the pair with a nominal quota of 0")
+        yield Verdict((id(entry.document), "KF034", pair), None if pair in listed else remark)
+
+
+def _is_sum(view: View, entry: DesiredObject) -> bool:
+    """Whether the quota is only the manager's sum of what its workers have."""
+    return view.manager is not None and entry.ref.cluster == view.manager.name and not is_native(entry)
+
+
+def _judge_borrowing(view: View, tree: QuotaTree, node: NodeName, entry: DesiredObject) -> Iterator[Verdict]:
+    parent = tree.nodes[node].parent
+    for placed in view.quotas[entry.ref]:
+        pair = FlavorResource(placed.flavor, placed.name)
+        limit = tree.nodes[node].quotas.get(pair, NO_QUOTA).borrowing_limit
+        if parent is None or limit is None:
+            continue
+        lent = subtract(subtree_quota(tree, node, pair), local_quota(tree, node, pair))
+        most = subtract(potential(tree, parent, pair), lent)
+        is_uncertain = (entry.ref.cluster, placed.flavor) in view.unknown
+        never_binds = limit > most and not is_uncertain
+        remark = about(entry, "KF027", (*placed.path, "borrowingLimit"), _never_binds(placed, most))
+        yield Verdict((id(entry.document), "KF027", pair), remark if never_binds else None)
+
+
+def _never_binds(placed: PlacedQuota, most: int) -> str:
+    lends = f"lends at most {_shown(placed.name, most)}" if most > 0 else "has nothing to lend"
+    limit = f"the limit of {placed.quota['borrowingLimit']} {placed.name} of flavor {placed.flavor}"
+    return f"{limit} never binds: the cohort {lends}"
+
+
+def _shown(name: str, amount: int) -> str:
+    if name != "cpu":
+        return str(amount)
+    return f"{amount}m" if amount % 1000 else str(amount // 1000)

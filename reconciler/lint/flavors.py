@@ -1,0 +1,148 @@
+"""KF055 to KF060: flavors, and the nodes that they claim."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from reconciler.desired import DesiredObject
+from reconciler.kueue.reading import as_list, as_map, as_text, at
+from reconciler.lint.model import Remark
+from reconciler.lint.remarks import about, misnamed
+from reconciler.lint.view import View, flavors_of, is_native
+from reconciler.objects import ClusterName
+from reconciler.spec.model import CapacitySource
+
+MOST_IN_STATUS = 64
+MOST_OTHERS_NAMED = 3
+HARD_EFFECTS = ("NoSchedule", "NoExecute")
+
+Labels = frozenset[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeClass:
+    """The nodes that a flavor claims on one cluster: those with its labels, unless a taint keeps its jobs away."""
+
+    entry: DesiredObject
+    labels: Labels
+    taints: tuple[Mapping[str, Any], ...]
+    tolerations: tuple[Mapping[str, Any], ...]
+
+    @property
+    def name(self) -> str:
+        return self.entry.ref.name
+
+    def can_run_on(self, other: "NodeClass") -> bool:
+        return all(is_tolerated(taint, (*self.tolerations, *_as_tolerations(self.taints))) for taint in other.taints)
+
+
+def check_use(view: View) -> Iterator[Remark]:
+    used = {entry.flavor for queue in view.spec.queues for entry in (*queue.quota, *queue.manager_quota)}
+    used |= {flavor.name for master in view.spec.master_queues for flavor in master.flavors if flavor.is_local}
+    for entry in view.every("ClusterQueue", "Cohort"):
+        used |= flavors_of(entry).keys() if is_native(entry) else set()
+    for flavor in view.spec.flavors:
+        if flavor.name not in used:
+            problem = f"no queue has quota of flavor {flavor.name}: its nodes stay idle"
+            yield Remark("KF055", flavor.document, ("metadata", "name"), problem)
+
+
+def check_overlaps(view: View) -> Iterator[Remark]:
+    pools = {flavor.name for flavor in view.spec.flavors if flavor.capacity.source is CapacitySource.NATS}
+    for cluster in view.clusters:
+        classes = [one for one in _node_classes(view, cluster) if one.name not in pools]
+        labelled = [one for one in classes if one.labels]
+        for one in classes:
+            if not one.labels:
+                yield from _check_whole_cluster(one, classes)
+        yield from _check_subsets(labelled)
+
+
+def _node_classes(view: View, cluster: ClusterName) -> Iterator[NodeClass]:
+    """Flavors that a Queue makes are for the manager's books, they stand for no nodes."""
+    for entry in view.of(cluster, "ResourceFlavor").values():
+        if entry.document.kind != "Queue":
+            spec = at(entry.manifest, "spec")
+            yield NodeClass(
+                entry,
+                frozenset((as_text(key), as_text(value)) for key, value in as_map(at(spec, "nodeLabels")).items()),
+                tuple(taint for taint in map(as_map, as_list(at(spec, "nodeTaints"))) if _is_hard(taint)),
+                tuple(map(as_map, as_list(at(spec, "tolerations")))),
+            )
+
+
+def _is_hard(taint: Mapping[str, Any]) -> bool:
+    return taint.get("effect") in HARD_EFFECTS
+
+
+def _check_whole_cluster(one: NodeClass, classes: list[NodeClass]) -> Iterator[Remark]:
+    others = (other.name for other in classes if other is not one and one.can_run_on(other))
+    if shown := ", ".join(islice(others, MOST_OTHERS_NAMED)):
+        problem = f"without nodeLabels the flavor claims all nodes, those of {shown} too: they are counted twice"
+        yield about(one.entry, "KF057", ("spec", "nodeLabels"), problem, "give it labels that only its nodes carry")
+
+
+def _check_subsets(classes: list[NodeClass]) -> Iterator[Remark]:
+    """Found by the rarest label of each flavor, so that many flavors are not compared with each other."""
+    carriers: dict[tuple[str, str], list[NodeClass]] = {}
+    for one in classes:
+        for label in one.labels:
+            carriers.setdefault(label, []).append(one)
+    for one in classes:
+        candidates = min((carriers[label] for label in one.labels), key=len)
+        for other in candidates:
+            is_wider = one.labels < other.labels or (one.labels == other.labels and one.name > other.name)
+            if is_wider and one.can_run_on(other):
+                problem = f"nodes of flavor {other.name} carry all labels of {one.name} too: they are counted twice"
+                yield about(one.entry, "KF056", ("spec", "nodeLabels"), problem, "add a label that tells them apart")
+
+
+def check_tolerations(view: View) -> Iterator[Remark]:
+    for cluster in view.clusters:
+        for one in _node_classes(view, cluster):
+            for number, taint in enumerate(as_list(at(one.entry.manifest, "spec", "nodeTaints"))):
+                if _is_hard(as_map(taint)) and not is_tolerated(as_map(taint), one.tolerations):
+                    text = f"{at(taint, 'key')}:{at(taint, 'effect')}"
+                    problem = (
+                        f"the flavor does not tolerate its own taint {text}: only jobs that do so themselves get it"
+                    )
+                    hint = "add a toleration, or silence this where it is meant"
+                    yield about(one.entry, "KF058", ("spec", "nodeTaints", number), problem, hint)
+
+
+def is_tolerated(taint: Mapping[str, Any], tolerations: tuple[Mapping[str, Any], ...]) -> bool:
+    return any(_tolerates(toleration, taint) for toleration in tolerations)
+
+
+def _tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
+    if toleration.get("effect") not in (None, "", taint.get("effect")):
+        return False
+    if toleration.get("operator") == "Exists":
+        return toleration.get("key") in (None, "", taint.get("key"))
+    is_same_value = (toleration.get("value") or "") == (taint.get("value") or "")
+    return toleration.get("key") == taint.get("key") and is_same_value
+
+
+def _as_tolerations(taints: tuple[Mapping[str, Any], ...]) -> tuple[Mapping[str, Any], ...]:
+    """A flavor with a taint of its own is for jobs that tolerate it, wherever they come from."""
+    return tuple({**taint, "operator": "Equal"} for taint in taints)
+
+
+def check_counts(view: View) -> Iterator[Remark]:
+    for entry in view.every("ClusterQueue"):
+        count = len(flavors_of(entry))
+        if count > MOST_IN_STATUS:
+            problem = f"the queue has {count} flavors, its status shows the usage of {MOST_IN_STATUS} only"
+            yield about(entry, "KF059", ("spec", "resourceGroups"), problem)
+
+
+def check_topologies(view: View) -> Iterator[Remark]:
+    for entry in view.every("ResourceFlavor"):
+        name = as_text(at(entry.manifest, "spec", "topologyName"))
+        known = view.of(entry.ref.cluster, "Topology")
+        if name and ("", name) not in known:
+            problem = f"there is no Topology {name!r} in the fleet"
+            hint = "queues with the flavor stay inactive"
+            remark = about(entry, "KF060", ("spec", "topologyName"), problem, hint)
+            yield misnamed(remark, name, [other for _, other in known])

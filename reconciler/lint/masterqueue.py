@@ -1,0 +1,103 @@
+"""KF080 to KF090: MasterQueues, and the known defects of the controller that they were written for."""
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+
+from reconciler.kueue.reading import at
+from reconciler.kueue.syntax import problem_of_name
+from reconciler.lint.model import Remark
+from reconciler.lint.view import View
+from reconciler.spec.document import FieldPath
+from reconciler.spec.masterqueue import NOMINAL_DEFAULTS, MasterFlavor, MasterQueue, NatsFlavor
+
+PUBLISHING_PERIOD = 30
+SHORTEST_TIMEOUT = timedelta(seconds=2 * PUBLISHING_PERIOD + 5)
+KNOWN_STOP_POLICIES = {"Stop": "Hold", "StopAndHold": "HoldAndDrain"}
+
+# NATS takes a user without a password for a token, which is as secret.
+_CREDENTIALS = re.compile(r"//[^/@,]+@")
+_ANCHORED = re.compile(r"(\(\?[a-zA-Z]+\))?(\^|\\A|\.\*)")
+
+
+def check_master_queues(view: View) -> Iterator[Remark]:
+    for master in view.spec.master_queues:
+        yield from _check_template(master)
+        for number, flavor in enumerate(master.flavors):
+            path = ("spec", "flavors", number)
+            yield from _check_flavor(master, flavor, path)
+            yield from _check_lending(master, flavor, path)
+            if flavor.nats is not None:
+                yield from _check_nats(master, flavor, flavor.nats, (*path, "natsFlavor"))
+
+
+def _check_template(master: MasterQueue) -> Iterator[Remark]:
+    stop_policy = at(master.template, "stopPolicy")
+    if stop_policy in KNOWN_STOP_POLICIES:
+        problem = f"Kueue knows no {stop_policy!r} and would refuse every queue"
+        hint = f"{KNOWN_STOP_POLICIES[stop_policy]} is meant, which a MasterQueue cannot say: stop the queue otherwise"
+        yield Remark("KF084", master.document, ("spec", "template", "stopPolicy"), problem, hint)
+    preemption = at(master.template, "preemption")
+    policy = at(preemption, "borrowWithinCohort", "policy")
+    if policy not in (None, "Never") and at(preemption, "reclaimWithinCohort") == "Never":
+        problem = f"the policy is {policy}, but reclaimWithinCohort is Never: Kueue refuses that"
+        path = ("spec", "template", "preemption", "borrowWithinCohort")
+        hint = "set reclaimWithinCohort to LowerPriority or Any, or policy: Never here"
+        yield Remark("KF088", master.document, path, problem, hint)
+
+
+def _check_flavor(master: MasterQueue, flavor: MasterFlavor, path: FieldPath) -> Iterator[Remark]:
+    if flavor.nats is None and not flavor.is_local:
+        problem = f"entry {flavor.name} has neither natsFlavor nor localFlavor: it has no effect"
+        yield Remark("KF083", master.document, path, problem)
+    if flavor.is_local and flavor.nominal_quota is None:
+        problem = f"local flavor {flavor.name} has no nominalQuota, and nobody announces one"
+        yield Remark("KF090", master.document, (*path, "localFlavor"), problem)
+
+
+def _check_lending(master: MasterQueue, flavor: MasterFlavor, path: FieldPath) -> Iterator[Remark]:
+    seen: set[str] = set()
+    for number, lending in enumerate(flavor.lend_to):
+        missing = [name for name in NOMINAL_DEFAULTS if name not in lending.limits]
+        if missing:
+            problem = f"queue {lending.queue} may borrow {', '.join(missing)} without a limit"
+            hint = "name every resource in lendingLimit; 0 lends nothing"
+            yield Remark("KF082", master.document, (*path, "canLendTo", number), problem, hint)
+        if lending.queue in seen:
+            problem = f"queue {lending.queue} has an entry already: its ClusterQueue would list every flavor twice"
+            yield Remark("KF085", master.document, (*path, "canLendTo", number, "queue"), problem)
+        seen.add(lending.queue)
+
+
+def _check_nats(master: MasterQueue, flavor: MasterFlavor, nats: NatsFlavor, path: FieldPath) -> Iterator[Remark]:
+    if _CREDENTIALS.search(nats.connector):
+        problem = "the URL holds a password or a token, which everybody with access to git or the object can read"
+        yield Remark("KF080", master.document, (*path, "natsConnector"), problem, "keep it in a Secret")
+    if nats.pool_timeout < SHORTEST_TIMEOUT:
+        seconds, least = int(nats.pool_timeout.total_seconds()), int(SHORTEST_TIMEOUT.total_seconds())
+        problem = (
+            f"{seconds} s is short: pools speak every {PUBLISHING_PERIOD} s, so that one lost message drops a pool"
+        )
+        yield Remark("KF081", master.document, (*path, "poolTimeout"), problem, f"use {least} or more")
+    if nats.pool_pattern is not None and not _ANCHORED.match(nats.pool_pattern):
+        problem = f"{nats.pool_pattern!r} is searched anywhere in a pool's name, other letters may stand before it"
+        yield Remark("KF086", master.document, (*path, "poolRegExp"), problem, "begin it with ^, end it with $")
+    if not nats.virtual_node:
+        problem = "the flavor's nodes are found by the host name of the virtual node, which is not said"
+        yield Remark("KF087", master.document, path, problem, "set virtualNode")
+    for number, pool in enumerate(nats.pools):
+        if "." in pool or problem_of_name(f"{master.name}-{flavor.name}-{pool}"):
+            problem = f"{pool!r} cannot be a part of a ResourceFlavor's name or of a subject"
+            hint = "pools are named by lower-case letters, digits and -"
+            yield Remark("KF089", master.document, (*path, "pools", number), problem, hint)
+
+
+def check_local_flavors(view: View) -> Iterator[Remark]:
+    for master in view.spec.master_queues:
+        clusters = view.spec.targeted(master.targets)
+        for number, flavor in enumerate(master.flavors):
+            for cluster in clusters if flavor.is_local else ():
+                if ("", flavor.name) not in view.of(cluster.name, "ResourceFlavor"):
+                    path = ("spec", "flavors", number, "localFlavor")
+                    problem = f"there is no ResourceFlavor {flavor.name!r} in the fleet"
+                    yield Remark("KF033", master.document, path, problem, cluster=cluster.name)

@@ -1,0 +1,213 @@
+"""KF020 to KF029: amounts of quota, in the spec and as numbers."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from reconciler.desired import DesiredObject
+from reconciler.desired.multikueue import FLAVOR as SUM_OF_WORKERS
+from reconciler.kueue.reading import quantity_at
+from reconciler.lint.model import Remark
+from reconciler.lint.remarks import about
+from reconciler.lint.view import PlacedQuota, View, is_native
+from reconciler.objects import ClusterName
+from reconciler.quantity import NANO, ZERO, Amount, Percent, Quantity, scale, unit_of
+from reconciler.spec.document import FieldPath
+from reconciler.spec.model import CapacitySource, Flavor, Queue, QuotaEntry
+
+BYTES = ("memory", "ephemeral-storage", "hugepages-")
+INFINITE_BYTES = Quantity(2**60 * NANO)
+INFINITE_COUNT = Quantity(10**9 * NANO)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What one entry of a queue asks of a resource of a flavor."""
+
+    queue: Queue
+    number: int
+    amount: Amount
+
+
+Claims = Mapping[tuple[str, ClusterName, str], list[Claim]]
+
+
+def check_flavors_differ(view: View) -> Iterator[Remark]:
+    for queue in view.spec.queues:
+        for field, entries in (("quota", queue.quota), ("managerQuota", queue.manager_quota)):
+            seen: set[str] = set()
+            for number, entry in enumerate(entries):
+                if entry.flavor in seen:
+                    problem = f"{entry.flavor!r} has an entry already: Kueue takes a flavor once"
+                    path = ("spec", field, number, "flavor")
+                    yield Remark("KF020", queue.document, path, problem, "write all resources into one entry")
+                seen.add(entry.flavor)
+
+
+def check_shares(view: View) -> Iterator[Remark]:
+    """Shares of more than the whole, and of nothing."""
+    flavors = {flavor.name: flavor for flavor in view.spec.flavors}
+    for (flavor, cluster, name), claims in _claims(view).items():
+        asked = sum((claim.amount.fraction for claim in claims if isinstance(claim.amount, Percent)), Fraction(0))
+        if asked > 1:
+            parts = ", ".join(f"{one.queue.name} {one.amount}" for one in claims if isinstance(one.amount, Percent))
+            problem = f"the shares of {name} of flavor {flavor} add up to {Percent(asked)}: {parts}"
+            yield _at_last(claims, "KF021", name, cluster, problem)
+        if flavors[flavor].capacity.source is CapacitySource.STATIC:
+            yield from _check_is_listed(flavors[flavor], name, claims)
+
+
+def _claims(view: View) -> Claims:
+    places = {name: {cluster.name for cluster in clusters} for name, clusters in view.clusters_of_flavor.items()}
+    claims: dict[tuple[str, ClusterName, str], list[Claim]] = {}
+    for queue in view.spec.queues:
+        for number, entry in enumerate(queue.quota):
+            for cluster in view.clusters_of_queue[queue.name]:
+                if cluster.name in places.get(entry.flavor, ()):
+                    for name, amount in entry.resources.items():
+                        claims.setdefault((entry.flavor, cluster.name, name), []).append(Claim(queue, number, amount))
+    return claims
+
+
+def _at_last(claims: list[Claim], rule: str, name: str, cluster: ClusterName, problem: str) -> Remark:
+    """The claim that came last broke the sum."""
+    path = ("spec", "quota", claims[-1].number, "resources", name)
+    return Remark(rule, claims[-1].queue.document, path, problem, cluster=cluster)
+
+
+def check_capacities(view: View) -> Iterator[Remark]:
+    """Quotas that together exceed a capacity that is written down, those of native queues and cohorts among them."""
+    flavors = {flavor.name: flavor for flavor in view.spec.flavors}
+    native = _native_quotas(view)
+    for (flavor, cluster, name), claims in _claims(view).items():
+        if flavors[flavor].capacity.source is CapacitySource.STATIC:
+            given = native.get((flavor, cluster, name), ZERO)
+            yield from _check_capacity(view, flavors[flavor], name, claims, (cluster, given))
+
+
+def _native_quotas(view: View) -> Mapping[tuple[str, ClusterName, str], Quantity]:
+    given: dict[tuple[str, ClusterName, str], Quantity] = {}
+    for entry in view.every("ClusterQueue", "Cohort"):
+        for placed in view.quotas[entry.ref] if is_native(entry) else ():
+            key = (placed.flavor, entry.ref.cluster, placed.name)
+            given[key] = given.get(key, ZERO) + (quantity_at(placed.quota.get("nominalQuota")) or ZERO)
+    return given
+
+
+def _check_capacity(
+    view: View, flavor: Flavor, name: str, claims: list[Claim], native: tuple[ClusterName, Quantity]
+) -> Iterator[Remark]:
+    cluster, given = native
+    own = flavor.capacity.headroom
+    headroom = view.spec.fleet.policy.capacity.headroom if own is None else own
+    usable = scale(flavor.capacity.resources.get(name, ZERO), 1 - headroom.fraction, unit_of(name))
+    shares = sum((claim.amount.fraction for claim in claims if isinstance(claim.amount, Percent)), Fraction(0))
+    fixed = sum((claim.amount for claim in claims if isinstance(claim.amount, Quantity)), ZERO)
+    wanted = given + fixed + scale(usable, shares, unit_of(name))
+    if wanted > usable and shares <= 1:
+        less = f" less a headroom of {headroom}" if headroom.fraction else ""
+        problem = f"the queues get {wanted} {name} of flavor {flavor.name}, its capacity is {usable}{less}"
+        yield _at_last(claims, "KF022", name, cluster, problem)
+
+
+def _check_is_listed(flavor: Flavor, name: str, claims: list[Claim]) -> Iterator[Remark]:
+    for claim in claims:
+        if isinstance(claim.amount, Percent) and claim.amount.fraction and name not in flavor.capacity.resources:
+            problem = f"{claim.amount} of nothing: the capacity of flavor {flavor.name} has no {name}"
+            path = ("spec", "quota", claim.number, "resources", name)
+            yield Remark("KF029", claim.queue.document, path, problem, f"add {name} to its capacity.resources")
+
+
+def check_limits(view: View) -> Iterator[Remark]:
+    for queue in view.spec.queues:
+        for path, entry in _entries(queue):
+            limits = (("borrowingLimit", entry.borrowing_limit), ("lendingLimit", entry.lending_limit))
+            for field, amounts in limits:
+                if amounts and not queue.cohort:
+                    problem = "the queue is in no cohort, so that there is nobody to borrow from or lend to"
+                    yield Remark("KF023", queue.document, (*path, field), problem, "set spec.cohort, or remove it")
+                for name in amounts:
+                    if name not in entry.resources:
+                        problem = f"is a limit of {name}, of which the entry has no quota: it has no effect"
+                        yield Remark("KF028", queue.document, (*path, field, name), problem, f"add {name}: 0 to it")
+
+
+def _entries(queue: Queue) -> Iterator[tuple[FieldPath, QuotaEntry]]:
+    for field, entries in (("quota", queue.quota), ("managerQuota", queue.manager_quota)):
+        yield from ((("spec", field, number), entry) for number, entry in enumerate(entries))
+
+
+def check_lending(view: View) -> Iterator[Remark]:
+    """Lending above the nominal quota. A share of a capacity that nobody has seen yet is compared with shares only."""
+    for queue in view.spec.queues:
+        for path, entry in _entries(queue) if queue.cohort else ():
+            for name in entry.lending_limit.keys() & entry.resources.keys():
+                field = (*path, "lendingLimit", name)
+                if _is_above(entry.lending_limit[name], entry.resources[name]):
+                    problem = _more(entry.lending_limit[name], entry.resources[name])
+                    yield Remark("KF024", queue.document, field, problem)
+                elif path[1] == "quota" and type(entry.lending_limit[name]) is not type(entry.resources[name]):
+                    yield from _check_numbers(view, queue, entry.flavor, name, field)
+
+
+def _is_above(limit: Amount, nominal: Amount) -> bool:
+    if isinstance(limit, Quantity) and isinstance(nominal, Quantity):
+        return limit > nominal
+    return isinstance(limit, Percent) and isinstance(nominal, Percent) and limit > nominal
+
+
+def _more(limit: Amount, nominal: Amount) -> str:
+    return f"{limit} is more than the quota of {nominal}: a queue cannot lend more than it has"
+
+
+def _check_numbers(view: View, queue: Queue, flavor: str, name: str, path: FieldPath) -> Iterator[Remark]:
+    for cluster in view.clusters_of_queue[queue.name]:
+        made = view.of(cluster.name, "ClusterQueue").get(("", queue.name))
+        if made is None or (cluster.name, flavor) in view.unknown:
+            continue
+        for placed in view.quotas[made.ref]:
+            limit = quantity_at(placed.quota.get("lendingLimit"))
+            nominal = quantity_at(placed.quota.get("nominalQuota"))
+            if (placed.flavor, placed.name) == (flavor, name) and limit and nominal is not None and limit > nominal:
+                yield Remark("KF024", queue.document, path, _more(limit, nominal), cluster=cluster.name)
+
+
+def check_manager_quota(view: View) -> Iterator[Remark]:
+    for queue in view.spec.queues:
+        for number, entry in enumerate(queue.manager_quota):
+            fields = {
+                "resources": entry.resources,
+                "borrowingLimit": entry.borrowing_limit,
+                "lendingLimit": entry.lending_limit,
+            }
+            for field, amounts in fields.items():
+                for name, amount in amounts.items():
+                    if isinstance(amount, Percent):
+                        problem = f"{amount} is a share, but the manager has no capacity of its own to share"
+                        path = ("spec", "managerQuota", number, field, name)
+                        hint = (
+                            "write a quantity, or leave managerQuota out: the manager then gets the sum of its workers"
+                        )
+                        yield Remark("KF025", queue.document, path, problem, hint)
+
+
+def check_infinite(view: View) -> Iterator[Remark]:
+    for entry in view.every("ClusterQueue", "Cohort"):
+        for placed in view.quotas[entry.ref]:
+            is_sum = placed.flavor == SUM_OF_WORKERS and not is_native(entry)
+            if _is_infinite(placed) and not is_sum:
+                yield _infinite(entry, placed)
+
+
+def _is_infinite(placed: PlacedQuota) -> bool:
+    nominal = quantity_at(placed.quota.get("nominalQuota"))
+    return nominal is not None and nominal >= (INFINITE_BYTES if placed.name.startswith(BYTES) else INFINITE_COUNT)
+
+
+def _infinite(entry: DesiredObject, placed: PlacedQuota) -> Remark:
+    problem = (
+        f"{placed.quota['nominalQuota']} {placed.name} of flavor {placed.flavor} is no amount that a cluster has: in a "
+        "cohort everybody may borrow it, and fair shares lose their meaning"
+    )
+    hint = "write what the nodes hold, or a share of it"
+    return about(entry, "KF026", (*placed.path, "nominalQuota"), problem, hint)

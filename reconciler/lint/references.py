@@ -1,0 +1,126 @@
+"""KF001 to KF009: names that must lead somewhere."""
+
+from collections.abc import Iterator
+
+from reconciler.kueue.reading import as_text, at
+from reconciler.lint.model import Remark
+from reconciler.lint.remarks import about, misnamed
+from reconciler.lint.view import View, is_native
+from reconciler.spec.document import Document, FieldPath
+from reconciler.spec.masterqueue import MasterQueue
+from reconciler.spec.model import ClusterSelector, Flavor, NativeObject, Queue
+from reconciler.spec.targets import ANNOTATION, Targets
+
+GROUP_WORDS = ("manager", "workers", "standalones", "all")
+NAMES = ("spec", "clusters", "names")
+TARGETS = ("metadata", "annotations", ANNOTATION)
+
+
+def check_tenant_queues(view: View) -> Iterator[Remark]:
+    for tenant in view.spec.tenants:
+        if tenant.queue not in view.clusters_of_queue:
+            remark = Remark("KF001", tenant.document, ("spec", "queue"), f"there is no Queue {tenant.queue!r}")
+            yield misnamed(remark, tenant.queue, view.clusters_of_queue)
+
+
+def check_quota_flavors(view: View) -> Iterator[Remark]:
+    """`managerQuota` may name any flavor: the manager gets a plain one of that name."""
+    for queue in view.spec.queues:
+        for number, entry in enumerate(queue.quota):
+            if entry.flavor not in view.clusters_of_flavor:
+                path = ("spec", "quota", number, "flavor")
+                remark = Remark("KF002", queue.document, path, f"there is no Flavor {entry.flavor!r}")
+                yield misnamed(remark, entry.flavor, view.clusters_of_flavor)
+
+
+def check_cluster_names(view: View) -> Iterator[Remark]:
+    nouns: tuple[Flavor | Queue, ...] = (*view.spec.flavors, *view.spec.queues)
+    for noun in nouns:
+        for number, name in enumerate(noun.clusters.names if noun.clusters else ()):
+            if name not in view.clusters:
+                yield _no_cluster(view, noun.document, (*NAMES, number), name)
+    for entry in _sent(view):
+        for word in _unknown_targets(view, entry.targets):
+            yield _no_cluster(view, entry.document, TARGETS, word)
+
+
+def _no_cluster(view: View, document: Document, path: FieldPath, name: str) -> Remark:
+    return misnamed(Remark("KF003", document, path, f"there is no Cluster {name!r}"), name, view.clusters)
+
+
+def _sent(view: View) -> tuple[NativeObject | MasterQueue, ...]:
+    return (*view.spec.objects, *view.spec.master_queues)
+
+
+def _unknown_targets(view: View, targets: Targets) -> list[str]:
+    return [word for word in targets.words if word not in view.clusters and word not in GROUP_WORDS]
+
+
+def check_selections(view: View) -> Iterator[Remark]:
+    """A name that no cluster has is reported already."""
+    for queue in view.spec.queues:
+        if not view.clusters_of_queue[queue.name] and not _has_names(queue.clusters):
+            yield _selects_nothing(view, "KF004", queue.document, "the queue")
+    for flavor in view.spec.flavors:
+        if not view.clusters_of_flavor[flavor.name] and not _has_names(flavor.clusters):
+            yield _selects_nothing(view, "KF006", flavor.document, "the flavor")
+
+
+def _has_names(selector: ClusterSelector | None) -> bool:
+    return selector is not None and bool(selector.names)
+
+
+def _selects_nothing(view: View, rule: str, document: Document, what: str) -> Remark:
+    labels = sorted({f"{key}={value}" for cluster in view.clusters.values() for key, value in cluster.labels.items()})
+    hint = f"clusters carry {', '.join(labels[:10])}" if labels else "no cluster carries a label"
+    path = ("spec", "clusters") if "clusters" in document.value["spec"] else ("spec",)
+    return Remark(rule, document, path, f"{what} is on no cluster: no worker or standalone cluster is selected", hint)
+
+
+def check_targets(view: View) -> Iterator[Remark]:
+    for entry in _sent(view):
+        if not view.spec.targeted(entry.targets) and not _unknown_targets(view, entry.targets):
+            written = entry.document.annotations.get(ANNOTATION, "manager")
+            yield Remark("KF005", entry.document, TARGETS, f"{written!r} selects no cluster: the object goes nowhere")
+
+
+def check_flavors_of_queues(view: View) -> Iterator[Remark]:
+    """A queue must find one of its flavors wherever it is; unknown flavors are reported already."""
+    places = {name: {cluster.name for cluster in clusters} for name, clusters in view.clusters_of_flavor.items()}
+    for queue in view.spec.queues:
+        known = [entry.flavor for entry in queue.quota if entry.flavor in places]
+        for cluster in view.clusters_of_queue[queue.name]:
+            if known and not any(cluster.name in places[flavor] for flavor in known):
+                problem = f"the cluster has none of the queue's flavors ({', '.join(known)}), so that no job ever fits"
+                hint = "select other clusters, or give the cluster a flavor"
+                yield Remark("KF007", queue.document, ("spec", "quota"), problem, hint, cluster.name)
+
+
+def check_on_flavors(view: View) -> Iterator[Remark]:
+    for queue in view.spec.queues:
+        known = {entry.flavor for entry in queue.quota}
+        for number, check in enumerate(queue.admission_checks):
+            for index, flavor in enumerate(check.on_flavors):
+                if flavor not in known:
+                    path = ("spec", "admissionChecks", number, "onFlavors", index)
+                    remark = Remark("KF008", queue.document, path, f"the queue has no quota of {flavor!r}")
+                    yield misnamed(remark, flavor, known)
+
+
+def check_local_queues(view: View) -> Iterator[Remark]:
+    """LocalQueues of tenants follow their queue; those written as they are may lead nowhere."""
+    known = _queues_of_master_queues(view)
+    queues = {name: {address[1] for address in view.of(name, "ClusterQueue")} | known for name in view.clusters}
+    for entry in view.every("LocalQueue"):
+        queue = as_text(at(entry.manifest, "spec", "clusterQueue"))
+        if is_native(entry) and queue and queue not in queues[entry.ref.cluster]:
+            problem = f"there is no ClusterQueue {queue!r} in the fleet"
+            remark = about(entry, "KF009", ("spec", "clusterQueue"), problem)
+            yield misnamed(remark, queue, queues[entry.ref.cluster])
+
+
+def _queues_of_master_queues(view: View) -> set[str]:
+    branches = {
+        lending.queue for master in view.spec.master_queues for flavor in master.flavors for lending in flavor.lend_to
+    }
+    return branches | {master.name for master in view.spec.master_queues}

@@ -1,0 +1,124 @@
+"""Semantic lint: what can be wrong with a fleet whose documents are all well-formed."""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+
+from reconciler.desired import Desired
+from reconciler.lint import (
+    checks,
+    cohorts,
+    flavors,
+    masterqueue,
+    multikueue,
+    policies,
+    quotas,
+    references,
+    server,
+    tenants,
+    versions,
+    workloads,
+)
+from reconciler.lint.catalog import RULES
+from reconciler.lint.model import Finding, Remark, Severity
+from reconciler.lint.remarks import merge
+from reconciler.lint.view import View, build_view, documents_of
+from reconciler.spec.annotations import LINT_IGNORE
+from reconciler.spec.model import FleetSpec
+
+Check = Callable[[View], Iterator[Remark]]
+
+RULE_BY_ID = {rule.id: rule for rule in RULES}
+IGNORE = ("metadata", "annotations", LINT_IGNORE)
+# Checks that look at the spec alone.
+OF_SPEC: tuple[Check, ...] = (
+    references.check_tenant_queues,
+    references.check_quota_flavors,
+    references.check_cluster_names,
+    references.check_selections,
+    references.check_targets,
+    references.check_flavors_of_queues,
+    references.check_on_flavors,
+    versions.check_releases,
+    versions.check_api_versions,
+    versions.check_kinds,
+    quotas.check_flavors_differ,
+    quotas.check_shares,
+    quotas.check_limits,
+    quotas.check_manager_quota,
+    cohorts.check_lonely,
+    multikueue.check_dispatch,
+    multikueue.check_worker_releases,
+    tenants.check_same_local_queue,
+    tenants.check_namespace_labels,
+    masterqueue.check_master_queues,
+)
+# Checks that look at the objects too.
+OF_OBJECTS: tuple[Check, ...] = (
+    references.check_local_queues,
+    workloads.check_jobs,
+    quotas.check_capacities,
+    quotas.check_lending,
+    quotas.check_infinite,
+    cohorts.check_cycles,
+    cohorts.check_parents,
+    cohorts.check_flavors,
+    masterqueue.check_local_flavors,
+    cohorts.check_trees,
+    multikueue.check_priorities,
+    checks.check_admission_checks,
+    checks.check_provisioning,
+    checks.check_quota_writers,
+    checks.check_mini_clusters,
+    checks.check_worker_local_queues,
+    flavors.check_use,
+    flavors.check_overlaps,
+    flavors.check_tolerations,
+    flavors.check_counts,
+    flavors.check_topologies,
+    tenants.check_namespaces,
+    policies.check_policies,
+    policies.check_local_queue_weights,
+)
+
+
+def lint(spec: FleetSpec, desired: Desired) -> tuple[Finding, ...]:
+    """Everything that the rules find, in the order of the files; `desired` is what was computed from the spec."""
+    view = build_view(spec, desired)
+    remarks = [*_run(view, (*OF_SPEC, *OF_OBJECTS))]
+    heard = [*_not_silenced(remarks)]
+    spoilt = frozenset(id(one.document) for one in heard if RULE_BY_ID[one.rule].severity is Severity.ERROR)
+    refused = [*server.check_objects(view, spoilt)]
+    idle = _idle_ignores(spec, chain(remarks, refused))
+    return merge((*heard, *_not_silenced(refused), *idle), RULE_BY_ID)
+
+
+def lint_spec(spec: FleetSpec) -> tuple[Finding, ...]:
+    """What can be said of a spec whose objects contradict each other, so that there are none to look at."""
+    return merge(_not_silenced(_run(build_view(spec, Desired(())), OF_SPEC)), RULE_BY_ID)
+
+
+def _run(view: View, listed: Iterable[Check]) -> Iterator[Remark]:
+    return chain.from_iterable(check(view) for check in listed)
+
+
+def _not_silenced(remarks: Iterable[Remark]) -> Iterator[Remark]:
+    for remark in remarks:
+        ignores = remark.document.ignores
+        if not RULE_BY_ID[remark.rule].can_be_silenced or all(one.rule != remark.rule for one in ignores):
+            yield remark
+
+
+def _idle_ignores(spec: FleetSpec, remarks: Iterable[Remark]) -> Iterator[Remark]:
+    found = {(id(remark.document), remark.rule) for remark in remarks}
+    for document in documents_of(spec):
+        for ignore in document.ignores:
+            rule = RULE_BY_ID.get(ignore.rule)
+            if rule is None:
+                problem = f"there is no rule {ignore.rule}"
+            elif not rule.can_be_silenced:
+                problem = f"{ignore.rule} cannot be silenced: {rule.why}"
+            elif (id(document), ignore.rule) not in found:
+                problem = f"{ignore.rule} finds nothing here that could be silenced"
+            else:
+                continue
+            yield Remark("KF099", document, IGNORE, problem, "remove it")

@@ -1,0 +1,101 @@
+"""KF065 to KF068: teams, their namespaces and their LocalQueues."""
+
+from collections.abc import Iterator, Mapping
+
+from reconciler.desired import DesiredObject
+from reconciler.desired.tenants import clusters_of_queue
+from reconciler.kueue.reading import as_list, as_map, as_text, at
+from reconciler.lint.model import Remark
+from reconciler.lint.remarks import about
+from reconciler.lint.view import View
+from reconciler.objects import ClusterName
+from reconciler.spec.model import Tenant
+from reconciler.spec.selector import LabelSelector, Operator, Requirement
+
+NAMESPACE_LABEL = "kubernetes.io/metadata.name"
+OPERATORS = frozenset(Operator)
+
+
+def check_same_local_queue(view: View) -> Iterator[Remark]:
+    queues = {queue.name: queue for queue in view.spec.queues}
+    clusters = {name: {one.name for one in clusters_of_queue(view.spec, queue)} for name, queue in queues.items()}
+    first: dict[tuple[str, str, ClusterName], Tenant] = {}
+    for tenant in view.spec.tenants:
+        for number, namespace in enumerate(tenant.namespaces):
+            for cluster in sorted(clusters.get(tenant.queue, ())):
+                other = first.setdefault((namespace, tenant.local_queue, cluster), tenant)
+                if other is not tenant:
+                    problem = (
+                        f"tenant {other.name} has a LocalQueue {tenant.local_queue} in namespace {namespace} already, "
+                        f"for queue {other.queue}"
+                    )
+                    path = ("spec", "namespaces", number)
+                    hint = "give one of them another localQueue"
+                    yield Remark("KF065", tenant.document, path, problem, hint, cluster)
+
+
+def check_namespace_labels(view: View) -> Iterator[Remark]:
+    first: dict[tuple[str, str], Tenant] = {}
+    for tenant in view.spec.tenants:
+        for namespace in tenant.namespaces:
+            for key, value in tenant.namespace_labels.items():
+                other = first.setdefault((namespace, key), tenant)
+                if other.namespace_labels[key] != value:
+                    problem = (
+                        f"namespace {namespace} gets {key}={value} here, "
+                        f"but {other.namespace_labels[key]} from tenant {other.name}: the last one wins"
+                    )
+                    yield Remark("KF068", tenant.document, ("spec", "namespaceLabels", key), problem)
+
+
+def check_namespaces(view: View) -> Iterator[Remark]:
+    for cluster in view.clusters:
+        queues = view.of(cluster, "ClusterQueue")
+        for entry in queues.values():
+            if at(entry.manifest, "spec", "namespaceSelector") is None:
+                problem = "without a namespaceSelector the queue takes jobs of no namespace"
+                hint = "add a Tenant for it, or a namespaceSelector: {} for all"
+                yield about(entry, "KF066", ("spec", "namespaceSelector"), problem, hint)
+        for entry in view.of(cluster, "LocalQueue").values():
+            queue = queues.get(("", as_text(at(entry.manifest, "spec", "clusterQueue"))))
+            if queue is not None:
+                yield from _check_is_selected(view, entry, queue)
+
+
+def _check_is_selected(view: View, entry: DesiredObject, queue: DesiredObject) -> Iterator[Remark]:
+    written = at(queue.manifest, "spec", "namespaceSelector")
+    selector = _read_selector(written)
+    labels = _labels_of(view, entry)
+    if written is None or selector is None or not _is_decidable(selector, labels):
+        return
+    if not selector.matches({NAMESPACE_LABEL: entry.ref.namespace, **(labels or {})}):
+        problem = f"the namespaceSelector of queue {queue.ref.name} does not select namespace {entry.ref.namespace}"
+        hint = "its jobs would wait for ever; label the namespace, or widen the selector"
+        path = ("spec", "clusterQueue") if entry.document.kind == "LocalQueue" else ("spec", "namespaces")
+        yield about(entry, "KF067", path, problem, hint)
+
+
+def _labels_of(view: View, entry: DesiredObject) -> Mapping[str, str] | None:
+    """The labels of the namespace, or None where the fleet does not hold it."""
+    namespace = view.of(entry.ref.cluster, "Namespace").get(("", entry.ref.namespace))
+    return None if namespace is None else as_map(at(namespace.manifest, "metadata", "labels"))
+
+
+def _read_selector(manifest: object) -> LabelSelector | None:
+    """A native selector; None where it is malformed, which the checks of the API server report."""
+    expressions = as_list(at(manifest, "matchExpressions"))
+    if any(as_text(at(each, "operator")) not in OPERATORS for each in expressions):
+        return None
+    return LabelSelector(
+        as_map(at(manifest, "matchLabels")),
+        tuple(
+            Requirement(as_text(at(each, "key")), Operator(at(each, "operator")), tuple(as_list(at(each, "values"))))
+            for each in expressions
+        ),
+    )
+
+
+def _is_decidable(selector: LabelSelector, labels: Mapping[str, str] | None) -> bool:
+    """Whether the fleet knows enough labels: of a namespace that it does not hold it knows the name only."""
+    keys = {*selector.labels, *(requirement.key for requirement in selector.expressions)}
+    return labels is not None or keys <= {NAMESPACE_LABEL}

@@ -1,0 +1,59 @@
+"""KF015 and KF016: jobs among the native objects."""
+
+from collections.abc import Iterator, Mapping
+
+from reconciler.kueue.kinds import GROUP
+from reconciler.kueue.reading import as_text, at
+from reconciler.lint.model import Remark
+from reconciler.lint.remarks import misnamed
+from reconciler.lint.view import View
+from reconciler.objects import group_of
+from reconciler.spec.document import FieldPath
+from reconciler.spec.model import NativeObject
+
+QUEUE_LABEL = f"{GROUP}/queue-name"
+LABELS: FieldPath = ("metadata", "labels")
+# Where each kind of job keeps the label that Kueue reads. A MiniCluster hands it on to the Job that it makes.
+JOBS: Mapping[tuple[str, str], FieldPath] = {
+    ("batch", "Job"): LABELS,
+    ("batch", "CronJob"): ("spec", "jobTemplate", "metadata", "labels"),
+    ("jobset.x-k8s.io", "JobSet"): LABELS,
+    ("kubeflow.org", "MPIJob"): LABELS,
+    ("kubeflow.org", "PyTorchJob"): LABELS,
+    ("kubeflow.org", "TFJob"): LABELS,
+    ("kubeflow.org", "XGBoostJob"): LABELS,
+    ("kubeflow.org", "PaddleJob"): LABELS,
+    ("kubeflow.org", "JAXJob"): LABELS,
+    ("trainer.kubeflow.org", "TrainJob"): LABELS,
+    ("ray.io", "RayJob"): LABELS,
+    ("ray.io", "RayCluster"): LABELS,
+    ("ray.io", "RayService"): LABELS,
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): LABELS,
+    ("workload.codeflare.dev", "AppWrapper"): LABELS,
+    ("flux-framework.org", "MiniCluster"): ("spec", "jobLabels"),
+}
+
+
+def check_jobs(view: View) -> Iterator[Remark]:
+    for entry in view.spec.objects:
+        path = JOBS.get((group_of(entry.manifest), entry.document.kind))
+        if path is None:
+            continue
+        queue = as_text(at(entry.manifest, *map(str, path), QUEUE_LABEL))
+        if queue:
+            yield from _check_queue(view, entry, (*path, QUEUE_LABEL), queue)
+        else:
+            problem = f"the {entry.document.kind} has no label {QUEUE_LABEL}: it runs at once, past every queue"
+            yield Remark("KF015", entry.document, path, problem, "label it with the name of a LocalQueue")
+
+
+def _check_queue(view: View, entry: NativeObject, path: FieldPath, queue: str) -> Iterator[Remark]:
+    namespace = entry.document.namespace or "default"
+    for cluster in view.spec.targeted(entry.targets):
+        known = view.of(cluster.name, "LocalQueue")
+        if (namespace, queue) not in known:
+            names = [name for there, name in known if there == namespace]
+            problem = f"there is no LocalQueue {namespace}/{queue} in the fleet"
+            hint = "the job would wait for ever"
+            remark = Remark("KF016", entry.document, path, problem, hint, cluster.name)
+            yield misnamed(remark, queue, names)

@@ -1,0 +1,33 @@
+"""What became of a plan, as values."""
+
+from dataclasses import dataclass
+
+from reconciler.objects import ClusterName, Ref
+from reconciler.plan.model import Action
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one change; `problem` is empty where it was done, `attempts` counts the requests it took."""
+
+    ref: Ref
+    action: Action
+    problem: str = ""
+    attempts: int = 1
+
+    @property
+    def is_done(self) -> bool:
+        return not self.problem
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOutcome:
+    """What became of a cluster's part of the plan; `problem` is set where not even the inventory could be written."""
+
+    name: ClusterName
+    outcomes: tuple[Outcome, ...] = ()
+    problem: str = ""
+
+    @property
+    def is_done(self) -> bool:
+        return not self.problem and all(outcome.is_done for outcome in self.outcomes)

@@ -1,0 +1,100 @@
+"""The line without a cluster: read, compute, lint, write down."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from reconciler.desired import Desired, compute_desired, offline_api, written
+from reconciler.edges.git import is_repository, is_url, open_repository, read_folder
+from reconciler.errors import RefusedError, SpecError
+from reconciler.lint import Finding, Severity, lint, lint_spec
+from reconciler.objects import ClusterName, Manifest
+from reconciler.spec import FleetFiles, FleetSpec, parse_fleet
+
+UNREADABLE = "KF000"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a fleet is read from. Without a revision a checkout's working tree is read as it lies there."""
+
+    repo: str = "."
+    revision: str = ""
+    path: str = "fleet"
+    overlay: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """One revision, as far as it can be computed without a cluster."""
+
+    spec: FleetSpec
+    desired: Desired
+    findings: tuple[Finding, ...]
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        return tuple(finding for finding in self.findings if finding.severity is Severity.ERROR)
+
+
+def read_files(source: Source) -> FleetFiles:
+    is_remote = is_url(source.repo)
+    if source.revision or is_remote:
+        with open_repository(source.repo) as repository:
+            return repository.read(source.revision or "HEAD", source.path)
+    if Path(source.path).is_absolute() or not is_repository(source.repo):
+        return read_folder(str(Path(source.repo) / source.path))
+    with open_repository(source.repo) as repository:
+        return repository.read_working_tree(source.path)
+
+
+def committed(source: Source) -> Source:
+    """The same source at a commit: what is applied must be what everybody can read in git."""
+    if source.revision or is_url(source.repo):
+        return source
+    if Path(source.path).is_absolute() or not is_repository(source.repo):
+        raise RefusedError(f"{source.repo}: is no git repository, so there is no commit to apply; see --working-tree")
+    with open_repository(source.repo) as repository:
+        if repository.is_dirty(source.path):
+            raise RefusedError(f"{source.repo}: {source.path} holds changes that are not committed; see --working-tree")
+        return replace(source, revision=repository.resolve("HEAD"))
+
+
+def compute(files: FleetFiles, overlay: str = "") -> Computed:
+    """Read, render and lint; an ExceptionGroup of SpecErrors where the spec cannot be read at all."""
+    spec = parse_fleet(files, overlay)
+    try:
+        desired = compute_desired(spec)
+    except ExceptionGroup as group:
+        # Objects that two documents ask for: lint often knows the reason better than the objects do.
+        found = lint_spec(spec)
+        if not any(finding.severity is Severity.ERROR for finding in found):
+            raise
+        return Computed(spec, Desired(()), (*found, *unreadable(group)))
+    return Computed(spec, desired, lint(spec, desired))
+
+
+def unreadable(group: ExceptionGroup[Exception]) -> tuple[Finding, ...]:
+    """Errors of the spec as findings; a group that holds anything else is a defect and goes on."""
+    _, rest = group.split(SpecError)
+    if rest is not None:
+        raise rest
+    return tuple(
+        Finding(error.rule or UNREADABLE, Severity.ERROR, error.place, error.field, error.problem, "")
+        for error in group.exceptions
+        if isinstance(error, SpecError)
+    )
+
+
+def write_offline(computed: Computed, cluster: ClusterName) -> tuple[Manifest, ...]:
+    """The objects of a cluster as they would be sent to the Kueue that the spec says it runs."""
+    api = next(offline_api(entry) for entry in computed.spec.clusters if entry.name == cluster)
+    manifests: list[Manifest] = []
+    problems: list[SpecError] = []
+    for entry in computed.desired.of_cluster(cluster):
+        try:
+            manifests.append(written(entry, api))
+        except SpecError as error:
+            problems.append(error)
+    if problems:
+        raise ExceptionGroup("fleet spec", problems)
+    return tuple(manifests)

@@ -1,0 +1,90 @@
+"""The line with clusters: connect, look, plan, apply."""
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from reconciler.apply import Patience, apply_plan
+from reconciler.edges.access import open_cluster
+from reconciler.edges.kubernetes import ApiServer
+from reconciler.errors import ClusterError
+from reconciler.lease import LeaseName, held_lease, new_holder
+from reconciler.objects import ClusterName, Gap
+from reconciler.outcome import ClusterOutcome
+from reconciler.ownership.applyset import SetName
+from reconciler.pipeline.offline import Computed
+from reconciler.plan import Looks, Plan, make_plan
+from reconciler.predict import look, predict
+from reconciler.prediction import ClusterView, Prediction
+from reconciler.spec import FleetSpec
+from reconciler.spec.model import Cluster, Role
+
+
+@dataclass(frozen=True, slots=True)
+class Connections:
+    """The clusters of a fleet that could be connected to, and why the others could not."""
+
+    ports: Mapping[ClusterName, ApiServer]
+    gaps: tuple[Gap, ...] = ()
+
+    def close(self) -> None:
+        for port in self.ports.values():
+            port.close()
+
+
+def connect(spec: FleetSpec) -> Connections:
+    """Connections to all clusters, the manager's first: it may hold the credentials of the others."""
+    ports: dict[ClusterName, ApiServer] = {}
+    gaps: list[Gap] = []
+    for cluster in sorted(spec.clusters, key=lambda entry: entry.role is not Role.MANAGER):
+        manager = ports.get(spec.manager.name) if spec.manager else None
+        try:
+            ports[cluster.name] = open_cluster(cluster, manager)
+        except ClusterError as error:
+            gaps.append(Gap(cluster.name, "the cluster", error.problem))
+    return Connections(ports, tuple(gaps))
+
+
+def plan_fleet(computed: Computed, connections: Connections, *, confirmed_deletes: int | None = None) -> Plan:
+    """Look at all clusters at the same time, and make a plan of what was seen."""
+    clusters = [cluster for cluster in computed.spec.clusters if cluster.name in connections.ports]
+    if not clusters:
+        return make_plan(computed.spec, Looks((), {}, connections.gaps), confirmed_deletes=confirmed_deletes)
+    with ThreadPoolExecutor(len(clusters)) as pool:
+        seen = list(pool.map(lambda cluster: _look_at(computed, cluster, connections), clusters))
+    looks = Looks(
+        [view for view, _ in seen],
+        {view.name: predictions for view, predictions in seen},
+        (*computed.desired.gaps, *connections.gaps),
+    )
+    return make_plan(computed.spec, looks, confirmed_deletes=confirmed_deletes)
+
+
+def apply_fleet(
+    computed: Computed, connections: Connections, plan: Plan, patience: Patience
+) -> tuple[ClusterOutcome, ...]:
+    manager = computed.spec.manager
+    return apply_plan(plan, connections.ports, manager.name if manager else None, patience)
+
+
+@contextmanager
+def writing(computed: Computed, connections: Connections) -> Iterator[Patience]:
+    """Be the only one who writes to the fleet: its lease lies on the manager, or on the first cluster without one."""
+    keeper = computed.spec.manager or computed.spec.clusters[0]
+    port = connections.ports.get(keeper.name)
+    if port is None:
+        reason = next((gap.why for gap in connections.gaps if gap.cluster == keeper.name), "no connection")
+        raise ClusterError(keeper.name, f"{reason}; without its lease nothing is written to any cluster")
+    name = LeaseName(keeper.kueue.namespace, f"kfleet-{computed.spec.fleet.name}")
+    with held_lease(port, name, new_holder()) as lost:
+        yield Patience(may_write=lambda: not lost.is_set())
+
+
+def _look_at(
+    computed: Computed, cluster: Cluster, connections: Connections
+) -> tuple[ClusterView, tuple[Prediction, ...]]:
+    port = connections.ports[cluster.name]
+    objects = computed.desired.of_cluster(cluster.name)
+    view = look(port, SetName(computed.spec.fleet.name, cluster.kueue.namespace), (entry.ref for entry in objects))
+    return view, predict(port, cluster, view, objects) if view.is_reachable else ()

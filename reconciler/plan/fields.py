@@ -1,0 +1,114 @@
+"""The fields in which two states of an object differ, and where each difference comes from."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import orjson
+from deepdiff import DeepDiff
+from deepdiff.operator import BaseOperatorPlus
+
+from reconciler.objects import Manifest
+from reconciler.ownership.dress import WANTED, is_dress, wanted_hash
+from reconciler.ownership.fields import owners_at
+from reconciler.ownership.takeover import CLIENT_SIDE, abandoned_fields
+from reconciler.ownership.values import is_equal, is_quantity
+from reconciler.plan.model import Cause, FieldChange
+from reconciler.prediction import Prediction
+
+FIELD_MANAGER = "kfleet"
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_KEPT_METADATA = ("labels", "annotations")
+
+Path = tuple[str | int, ...]
+
+
+def changed_fields(prediction: Prediction) -> tuple[FieldChange, ...]:
+    """What would change in a live object, without kfleet's own book-keeping."""
+    live = prediction.live or {}
+    result = _laid_over(live, prediction.wanted) if prediction.result is None else prediction.result
+    is_same_wish = _annotations(live).get(WANTED) == wanted_hash(prediction.entry)
+    cause = Cause.DRIFT if is_same_wish else Cause.SPEC
+    return tuple(
+        FieldChange(path_text(path), old, new, cause, ", ".join(owners_at(live, path, but=FIELD_MANAGER)))
+        for path, old, new in differences(content(live), content(result))
+        if not is_dress(path)
+    )
+
+
+def abandoned(prediction: Prediction) -> tuple[FieldChange, ...]:
+    """Fields that go because kubectl owned them and the fleet, which takes over, does not name them."""
+    live = prediction.live or {}
+    return tuple(
+        FieldChange(path_text(path), old, None, Cause.SPEC, CLIENT_SIDE)
+        for path, old in abandoned_fields(live, prediction.wanted)
+        if path[-1] != LAST_APPLIED and path != ("metadata", "annotations")
+    )
+
+
+def _laid_over(live: Any, wanted: Any) -> Any:
+    """What becomes of an object as far as that can be told without the server: the wanted fields, and all others."""
+    if not isinstance(live, Mapping) or not isinstance(wanted, Mapping):
+        return wanted
+    return {**live, **{name: _laid_over(live.get(name), value) for name, value in wanted.items()}}
+
+
+def content(manifest: Manifest) -> dict[str, Any]:
+    """What an object says, without what the server adds to every object."""
+    metadata = manifest.get("metadata") or {}
+    kept = {name: dict(metadata.get(name) or {}) for name in _KEPT_METADATA}
+    kept["annotations"].pop(LAST_APPLIED, None)
+    rest = {name: value for name, value in manifest.items() if name not in {"metadata", "status", "apiVersion", "kind"}}
+    return {**rest, "metadata": kept}
+
+
+def digest(value: Any) -> str:
+    """A short name for a content."""
+    return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
+
+
+def differences(old: Any, new: Any) -> Iterator[tuple[Path, Any, Any]]:
+    """Paths with the value before and after; None stands for a field that is not there."""
+    found = DeepDiff(
+        old, new, view="tree", threshold_to_diff_deeper=0, custom_operators=[_SameQuantity()], verbose_level=2
+    )
+    rows = [
+        (tuple(item.path(output_format="list")), _value(item.t1), _value(item.t2))
+        for items in found.values()
+        for item in items
+    ]
+    yield from sorted(rows, key=lambda row: [str(step).zfill(6) if isinstance(step, int) else step for step in row[0]])
+
+
+def path_text(path: Path) -> str:
+    steps = (f"[{step}]" if isinstance(step, int) or not _is_plain(step) else f".{step}" for step in path)
+    return "".join(steps).removeprefix(".")
+
+
+def _is_plain(step: str) -> bool:
+    return step.replace("_", "").replace("-", "").isalnum()
+
+
+class _SameQuantity(BaseOperatorPlus):
+    """Tells deepdiff that `9`, `"9"` and `9000m` are no difference."""
+
+    def match(self, level: Any) -> bool:
+        return is_quantity(_names(level)) and is_equal(level.t1, level.t2, _names(level))
+
+    def give_up_diffing(self, level: Any, diff_instance: Any) -> bool:  # noqa: ARG002  (deepdiff's signature)
+        return True
+
+    def normalize_value_for_hashing(self, parent: Any, obj: Any) -> Any:  # noqa: ARG002  (the same)
+        return obj
+
+
+def _names(level: Any) -> tuple[str, ...]:
+    return tuple(step for step in level.path(output_format="list") if isinstance(step, str))
+
+
+def _value(value: Any) -> Any:
+    return None if repr(value) == "not present" else value
+
+
+def _annotations(manifest: Manifest) -> Manifest:
+    return (manifest.get("metadata") or {}).get("annotations") or {}

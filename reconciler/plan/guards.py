@@ -1,0 +1,54 @@
+"""Guards: reasons to write nothing at all, to one cluster or to the fleet. Each is a small function with facts."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from reconciler.ownership.applyset import TOOL
+from reconciler.plan.model import Action, Change, Refusal, Refused
+from reconciler.plan.prune import members_of
+from reconciler.prediction import ClusterView
+from reconciler.spec.model import PrunePolicy
+
+
+def guard_identity(view: ClusterView) -> Iterator[Refusal]:
+    """A context that points to another cluster than before would make kfleet tidy up somebody else's house."""
+    known = view.inventory
+    if known is None:
+        return
+    if known.tool and known.tool != TOOL:
+        problem = f"the applyset {view.set_name.name} was made by {known.tool}"
+        yield Refusal(Refused.MOVED, problem, view.name)
+    elif known.cluster and known.cluster != view.name:
+        problem = f"it calls itself {known.cluster}; check the access of both clusters in the fleet"
+        yield Refusal(Refused.MOVED, problem, view.name)
+    elif known.cluster_uid and known.cluster_uid != view.uid:
+        problem = (
+            f"its uid is {view.uid}, and was {known.cluster_uid}; if that is right, delete the ConfigMap "
+            f"{view.set_name.namespace}/{view.set_name.name} there"
+        )
+        yield Refusal(Refused.MOVED, problem, view.name)
+
+
+def guard_emptiness(views: Sequence[ClusterView], wanted: int) -> Iterator[Refusal]:
+    """An empty fleet is far more often a mistake (a wrong path, a bad merge) than a wish."""
+    held = sum(len(members_of(view)) for view in views)
+    if held and not wanted:
+        problem = f"{held} objects would be deleted; delete them with kubectl if that is what you want"
+        yield Refusal(Refused.EMPTY, problem)
+
+
+def guard_deletes(
+    views: Sequence[ClusterView], changes: Iterable[Change], policy: PrunePolicy, confirmed: int | None
+) -> Iterator[Refusal]:
+    deletes = sum(change.action is Action.DELETE for change in changes)
+    held = sum(len(members_of(view)) for view in views)
+    share = 100 * deletes / held if held else 0
+    if confirmed is not None and confirmed == deletes:
+        return
+    way_out = f"look at the plan, then repeat with --confirm-deletes {deletes}"
+    if confirmed is not None and deletes:
+        yield Refusal(Refused.TOO_MANY, f"{confirmed} were confirmed, but there are {deletes}; {way_out}")
+    elif deletes > policy.max_deletes:
+        yield Refusal(Refused.TOO_MANY, f"{deletes}, and policy.prune.maxDeletes is {policy.max_deletes}; {way_out}")
+    elif share > policy.max_percent:
+        problem = f"{deletes} of {held} objects ({share:.0f} %), and policy.prune.maxPercent is {policy.max_percent}"
+        yield Refusal(Refused.TOO_MANY, f"{problem}; {way_out}")

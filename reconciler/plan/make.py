@@ -1,0 +1,83 @@
+"""Stage 5: from predictions to a plan."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from reconciler.kueue.kinds import GROUP as KUEUE_GROUP
+from reconciler.kueue.upgrade import to_canonical
+from reconciler.objects import ClusterName, Gap, Manifest
+from reconciler.ownership.applyset import Inventory
+from reconciler.plan.cohorts import order_cohorts
+from reconciler.plan.guards import guard_deletes, guard_emptiness, guard_identity
+from reconciler.plan.model import Action, Change, ClusterPlan, Plan, Reason, Refusal
+from reconciler.plan.objects import Judge, decide
+from reconciler.plan.prune import decide_leftovers, members_of
+from reconciler.plan.references import references
+from reconciler.prediction import ClusterView, Prediction
+from reconciler.spec.model import FleetSpec
+
+_PASSIVE = {Action.KEEP, Action.HOLD}
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """Everything that was seen of the clusters, and what they said."""
+
+    views: Sequence[ClusterView]
+    predictions: Mapping[ClusterName, Sequence[Prediction]]
+    gaps: tuple[Gap, ...] = field(default=())
+
+
+def make_plan(spec: FleetSpec, looks: Looks, *, confirmed_deletes: int | None = None) -> Plan:
+    reachable = [view for view in looks.views if view.is_reachable]
+    refusals: list[Refusal] = []
+    clusters: list[ClusterPlan] = []
+    for view in reachable:
+        changes, refused = _plan_cluster(spec, view, looks.predictions[view.name])
+        refusals += [*guard_identity(view), *refused]
+        clusters.append(ClusterPlan(view.name, view.uid, changes, view.set_name, view.inventory or Inventory()))
+    wanted = sum(len(predictions) for predictions in looks.predictions.values())
+    everything = [change for cluster in clusters for change in cluster.changes]
+    refusals += guard_emptiness(reachable, wanted)
+    refusals += guard_deletes(reachable, everything, spec.fleet.policy.prune, confirmed_deletes)
+    gaps = (*looks.gaps, *(gap for view in looks.views for gap in view.gaps))
+    return Plan(spec.fleet.name, spec.revision, tuple(clusters), tuple(refusals), gaps)
+
+
+def _plan_cluster(
+    spec: FleetSpec, view: ClusterView, predictions: Sequence[Prediction]
+) -> tuple[tuple[Change, ...], list[Refusal]]:
+    judge = Judge(spec.fleet.policy, view, references(_live_queues(view)))
+    decided = [decide(prediction, judge) for prediction in predictions]
+    changes = [entry for entry in decided if isinstance(entry, Change)]
+    refusals = [entry for entry in decided if isinstance(entry, Refusal)]
+    leftovers = decide_leftovers(view, [prediction.ref for prediction in predictions], _staying(view, predictions))
+    ordered, cycle = order_cohorts(view.name, [*changes, *leftovers], view.live)
+    refusals += [cycle] if cycle else []
+    return _held_if_suspended(spec, view.name, ordered), refusals
+
+
+def _live_queues(view: ClusterView) -> list[Manifest]:
+    return [to_canonical(live).manifest for ref, live in view.live.items() if ref.kind == "ClusterQueue"]
+
+
+def _staying(view: ClusterView, predictions: Sequence[Prediction]) -> list[Manifest]:
+    """Kueue's objects as they will be: those that the fleet wants, and those of others."""
+    wanted = {prediction.ref for prediction in predictions}
+    members = members_of(view)
+    others = [
+        to_canonical(live).manifest
+        for ref, live in view.live.items()
+        if ref.group == KUEUE_GROUP and ref not in wanted and ref not in members
+    ]
+    return [*(prediction.entry.manifest for prediction in predictions), *others]
+
+
+def _held_if_suspended(spec: FleetSpec, cluster: ClusterName, changes: Iterable[Change]) -> tuple[Change, ...]:
+    is_suspended = spec.fleet.suspend or any(entry.suspend for entry in spec.clusters if entry.name == cluster)
+    return tuple(
+        replace(change, action=Action.HOLD, reason=Reason.SUSPENDED)
+        if is_suspended and change.action not in _PASSIVE
+        else change
+        for change in changes
+    )

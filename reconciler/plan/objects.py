@@ -1,0 +1,187 @@
+"""Decides what happens to one wanted object."""
+
+from dataclasses import dataclass, replace
+
+from reconciler.desired.order import wave_of
+from reconciler.kueue.immutable import changed_immutable
+from reconciler.kueue.kinds import NEWEST
+from reconciler.kueue.upgrade import to_canonical
+from reconciler.objects import Manifest
+from reconciler.ownership.applyset import MEMBER_LABEL, kind_text
+from reconciler.ownership.dress import WANTED
+from reconciler.ownership.fields import APPLY, applied_by, owners_of
+from reconciler.ownership.takeover import client_side_owner
+from reconciler.plan.fields import FIELD_MANAGER, abandoned, changed_fields, content, digest
+from reconciler.plan.masking import masked_problem
+from reconciler.plan.model import Action, Change, Reason, Refusal, Refused
+from reconciler.prediction import ClusterView, Conflict, Prediction
+from reconciler.spec.model import Adopt, Conflicts, Policy
+
+# Tools by which people change objects by hand. What they did to an object of the fleet is drift, and is put right;
+# every other manager is a program that would do it again, and has to be spoken about.
+_HANDS = ("kubectl", "k9s", "lens", "openlens", "headlamp", "before-first-apply")
+_TRACKERS = {
+    "argocd.argoproj.io/tracking-id": "Argo CD",
+    "kustomize.toolkit.fluxcd.io/name": "Flux",
+    "helm.toolkit.fluxcd.io/name": "Flux",
+    "meta.helm.sh/release-name": "Helm",
+}
+# What can be made again without a loss: nothing runs in it, and pending workloads find it again by its name.
+_REPLACEABLE = {"LocalQueue", "AdmissionCheck"}
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """What a decision about an object stands on, beside the prediction."""
+
+    policy: Policy
+    view: ClusterView
+    referred: frozenset[tuple[str, str]]
+
+
+def decide(prediction: Prediction, judge: Judge) -> Change | Refusal:
+    if prediction.live is None:
+        return _create(prediction, judge)
+    if prediction.live["metadata"].get("deletionTimestamp"):
+        return _change(prediction, Action.HOLD, Reason.ENDING)
+    if prediction.is_settled:
+        return _change(prediction, Action.KEEP, Reason.SAME)
+    return (
+        _refuse_stranger(prediction, judge)
+        or _replace(prediction, judge)
+        or _refuse_problem(prediction, judge)
+        or _update(prediction, judge)
+    )
+
+
+def _create(prediction: Prediction, judge: Judge) -> Change | Refusal:
+    if any(gap.what == kind_text(prediction.ref) for gap in judge.view.gaps):
+        # It may well be there and be somebody else's: nobody could look.
+        return _change(prediction, Action.HOLD, Reason.UNSEEN)
+    if prediction.problem:
+        return _refuse_invalid(prediction)
+    return _change(prediction, Action.CREATE, Reason.MISSING)
+
+
+def _refuse_invalid(prediction: Prediction) -> Refusal:
+    ref = prediction.ref
+    return Refusal(Refused.INVALID, masked_problem(ref.kind, prediction.problem), ref.cluster, ref)
+
+
+def _refuse_stranger(prediction: Prediction, judge: Judge) -> Refusal | None:
+    """Objects that belong to somebody else are not touched."""
+    live = prediction.live or {}
+    owner = _labels(live).get(MEMBER_LABEL)
+    if owner == judge.view.set_name.id:
+        return None
+    if owner:
+        return Refusal(Refused.FOREIGN, owner, prediction.ref.cluster, prediction.ref)
+    if judge.policy.adopt is Adopt.NEVER:
+        hint = "set policy.adopt to unowned, or delete the object"
+        return Refusal(Refused.UNADOPTED, hint, prediction.ref.cluster, prediction.ref)
+    claimant = _claimant(live)
+    if judge.policy.adopt is Adopt.UNOWNED and claimant:
+        hint = f"{claimant} claims it; take it out there first, or set policy.adopt to always"
+        return Refusal(Refused.UNADOPTED, hint, prediction.ref.cluster, prediction.ref)
+    return None
+
+
+def _claimant(live: Manifest) -> str:
+    """Who else keeps this object: a controller that owns it, a tool that tracks it, or one that applies it."""
+    metadata = live["metadata"]
+    for owner in metadata.get("ownerReferences") or ():
+        return f"{owner['kind']} {owner['name']}"
+    marks = {**(metadata.get("labels") or {}), **(metadata.get("annotations") or {})}
+    for mark, tool in _TRACKERS.items():
+        if mark in marks:
+            return tool
+    appliers = [owner.manager for owner in owners_of(live) if owner.operation == APPLY and not owner.subresource]
+    return next((manager for manager in appliers if not _is_hand(manager) and manager != FIELD_MANAGER), "")
+
+
+def _replace(prediction: Prediction, judge: Judge) -> Change | Refusal | None:
+    """A field that cannot change in place: made again where nothing is lost, refused with the way out elsewhere."""
+    ref = prediction.ref
+    fixed = changed_immutable(to_canonical(prediction.live or {}).manifest, prediction.entry.manifest, NEWEST)
+    if not fixed:
+        return None
+    paths = ", ".join(fixed)
+    if ref.kind in _REPLACEABLE and (ref.kind, ref.name) not in judge.referred:
+        return _change(prediction, Action.REPLACE, Reason.IMMUTABLE, f"{paths} cannot change in place")
+    way_out = f"{paths} cannot change in place: add a {ref.kind} of another name, move its users over, then remove this"
+    return Refusal(Refused.FIXED, way_out, ref.cluster, ref)
+
+
+def _refuse_problem(prediction: Prediction, judge: Judge) -> Refusal | None:
+    ref = prediction.ref
+    if prediction.problem:
+        return _refuse_invalid(prediction)
+    contested = [conflict for conflict in prediction.conflicts if not _is_hand(conflict.manager)]
+    is_ours = _is_member(prediction, judge)
+    if contested and is_ours and judge.policy.conflicts is Conflicts.REFUSE:
+        return Refusal(Refused.CONTESTED, _contested_text(contested), ref.cluster, ref)
+    return None
+
+
+def _contested_text(conflicts: list[Conflict]) -> str:
+    fields = ", ".join(f"{conflict.path.removeprefix('.')} ({conflict.manager})" for conflict in conflicts)
+    return f"{fields}; take these fields out of the fleet or of the other tool, or set policy.conflicts to take"
+
+
+def _update(prediction: Prediction, judge: Judge) -> Change:
+    fields = changed_fields(prediction)
+    is_ours = _is_member(prediction, judge)
+    if not fields and is_ours and _is_recorded(prediction):
+        return _change(prediction, Action.KEEP, Reason.SAME)
+    reason = (Reason.CHANGED if fields else Reason.UNRECORDED) if is_ours else Reason.ADOPTED
+    if prediction.conflicts and not all(_is_hand(conflict.manager) for conflict in prediction.conflicts):
+        reason = Reason.TAKEN
+    is_taken_over = not is_ours and client_side_owner(prediction.live or {}) is not None
+    return replace(
+        _change(prediction, Action.UPDATE, reason),
+        fields=(*fields, *abandoned(prediction)) if is_taken_over else fields,
+        is_forced=bool(prediction.conflicts),
+        is_taken_over=is_taken_over,
+    )
+
+
+def _change(prediction: Prediction, action: Action, reason: Reason, *notes: str) -> Change:
+    if action is Action.KEEP:
+        return Change(prediction.ref, action, reason, wave_of(prediction.ref))
+    metadata = (prediction.live or {}).get("metadata") or {}
+    return Change(
+        prediction.ref,
+        action,
+        reason,
+        wave_of(prediction.ref),
+        manifest=prediction.wanted,
+        uid=metadata.get("uid", ""),
+        seen=digest(content(prediction.live)) if prediction.live else "",
+        wanted=digest(prediction.wanted),
+        notes=(*prediction.entry.notes, *notes),
+        is_static=prediction.is_static,
+    )
+
+
+def _is_recorded(prediction: Prediction) -> bool:
+    """Whether kfleet owns the same fields already, in the same version, for the same wish."""
+    if prediction.live is None or prediction.result is None:
+        return True
+    return _record(prediction.live) == _record(prediction.result)
+
+
+def _record(manifest: Manifest) -> tuple[object, ...]:
+    owner = applied_by(manifest, FIELD_MANAGER)
+    return (owner, (manifest["metadata"].get("annotations") or {}).get(WANTED))
+
+
+def _is_member(prediction: Prediction, judge: Judge) -> bool:
+    return _labels(prediction.live or {}).get(MEMBER_LABEL) == judge.view.set_name.id
+
+
+def _is_hand(manager: str) -> bool:
+    return manager.lower().startswith(_HANDS)
+
+
+def _labels(manifest: Manifest) -> Manifest:
+    return (manifest.get("metadata") or {}).get("labels") or {}

@@ -1,0 +1,117 @@
+"""Asks the server what it would make of an object, where looking alone does not tell."""
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+from reconciler.desired import DesiredObject
+from reconciler.desired.written import KueueApi, written
+from reconciler.errors import ClusterError, SpecError
+from reconciler.kueue.kinds import GROUP as KUEUE_GROUP
+from reconciler.kueue.kinds import NEWEST, parse_version
+from reconciler.objects import Manifest, Ref
+from reconciler.ownership.dress import dress
+from reconciler.ownership.fields import is_settled
+from reconciler.ports import ClusterPort
+from reconciler.predict.merge import merged
+from reconciler.prediction import ClusterView, Conflict, Prediction
+from reconciler.spec.model import Cluster
+
+FIELD_MANAGER = "kfleet"
+PARALLEL = 16
+_CONFLICT = "FieldManagerConflict"
+_NOT_NOW = {0, 429, 500, 502, 503, 504}
+
+
+def predict(
+    port: ClusterPort, cluster: Cluster, view: ClusterView, objects: Iterable[DesiredObject]
+) -> tuple[Prediction, ...]:
+    """What each wanted object is now and would become; only those that are not settled cost a request."""
+    api = _kueue_api(cluster, view)
+    first = [_compare(entry, api, view) for entry in objects]
+    coming = {prediction.ref for prediction in first if prediction.live is None}
+    with ThreadPoolExecutor(PARALLEL) as pool:
+        return tuple(pool.map(lambda prediction: _ask(port, view, prediction, coming), first))
+
+
+def _compare(entry: DesiredObject, api: KueueApi, view: ClusterView) -> Prediction:
+    """Compare without asking."""
+    live = view.live.get(entry.ref)
+    try:
+        wanted = dress(_without_empty_spec(written(entry, api)), entry, view.set_name)
+    except SpecError as error:
+        return Prediction(entry, entry.manifest, live, problem=error.problem)
+    return Prediction(entry, wanted, live, is_settled=live is not None and is_settled(live, wanted, FIELD_MANAGER))
+
+
+def _without_empty_spec(manifest: Manifest) -> Manifest:
+    """A server that has to take the last field out of an empty spec makes null of it, and then refuses that."""
+    return {name: value for name, value in manifest.items() if name != "spec" or value != {}}
+
+
+def _ask(port: ClusterPort, view: ClusterView, prediction: Prediction, coming: set[Ref]) -> Prediction:
+    if prediction.is_settled or prediction.problem:
+        return prediction
+    if _must_wait(prediction.ref, view, coming):
+        return _changed(prediction, is_static=True)
+    versions = view.served.get((prediction.ref.group, prediction.ref.kind), ())
+    kind = next((kind for kind in versions if kind.api_version == prediction.wanted["apiVersion"]), None)
+    if kind is None:
+        return _changed(prediction, problem=f"{prediction.wanted['apiVersion']} {prediction.ref.kind} is not served")
+    path = kind.path(prediction.ref.namespace, prediction.ref.name)
+    return _asked(port, path, prediction)
+
+
+def _asked(port: ClusterPort, path: str, prediction: Prediction) -> Prediction:
+    """First politely; where other managers hold fields, once more with force, to see what taking them would give."""
+    try:
+        return _changed(prediction, result=_dry_run(port, path, prediction.wanted, is_forced=False))
+    except ClusterError as error:
+        conflicts = tuple(Conflict(cause.field, cause.manager) for cause in error.causes if cause.reason == _CONFLICT)
+        if not conflicts:
+            return _unasked(prediction, error)
+    try:
+        result = _dry_run(port, path, prediction.wanted, is_forced=True)
+    except ClusterError as error:
+        return _unasked(prediction, error)
+    return _changed(prediction, result=result, conflicts=conflicts)
+
+
+def _unasked(prediction: Prediction, error: ClusterError) -> Prediction:
+    """A server that says no is believed; one that cannot say anything now (a webhook is down) is asked by apply."""
+    if error.status not in _NOT_NOW:
+        return _changed(prediction, problem=error.problem)
+    result = merged(prediction.live, prediction.wanted, FIELD_MANAGER) if prediction.live else None
+    return _changed(prediction, result=result, is_static=True)
+
+
+def _dry_run(port: ClusterPort, path: str, wanted: Manifest, *, is_forced: bool) -> Manifest:
+    return port.apply_at(path, wanted, manager=FIELD_MANAGER, is_forced=is_forced, is_dry_run=True)
+
+
+def _must_wait(ref: Ref, view: ClusterView, coming: set[Ref]) -> bool:
+    """Whether the object's namespace or kind comes into being with the same plan, so that nobody can be asked yet."""
+    if ref.namespace and Ref(ref.cluster, "", "Namespace", "", ref.namespace) in coming:
+        return True
+    is_served = (ref.group, ref.kind) in view.served
+    return not is_served and any(other.kind == "CustomResourceDefinition" for other in coming)
+
+
+def _kueue_api(cluster: Cluster, view: ClusterView) -> KueueApi:
+    """The API versions that the cluster serves; its release is what the spec says, as far as that is known."""
+    served: Mapping[str, str] = {
+        kind: versions[0].version for (group, kind), versions in view.served.items() if group == KUEUE_GROUP
+    }
+    return KueueApi(parse_version(cluster.kueue.version) if cluster.kueue.version else NEWEST, served)
+
+
+def _changed(
+    prediction: Prediction,
+    *,
+    result: Manifest | None = None,
+    conflicts: tuple[Conflict, ...] = (),
+    problem: str = "",
+    is_static: bool = False,
+) -> Prediction:
+    return Prediction(
+        prediction.entry, prediction.wanted, prediction.live, result, conflicts, problem, is_static=is_static
+    )

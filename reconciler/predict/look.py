@@ -1,0 +1,90 @@
+"""Looks at one cluster: one LIST per kind, in parallel. What could not be seen is a gap, never an empty list."""
+
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+from reconciler.errors import ClusterError
+from reconciler.kueue.kinds import GROUP as KUEUE_GROUP
+from reconciler.objects import ClusterName, Gap, Manifest, Ref
+from reconciler.ownership.applyset import MEMBER_LABEL, SetName, kind_text, read_parent
+from reconciler.ports import ApiKind, ClusterPort
+from reconciler.prediction import ClusterView, KindKey
+
+IDENTITY = "/api/v1/namespaces/kube-system"
+PARALLEL = 8
+_KUEUE_VERSIONS = ("v1beta2", "v1beta1", "v1alpha1")
+
+
+def look(port: ClusterPort, set_name: SetName, wanted: Iterable[Ref]) -> ClusterView:
+    """Everything of the fleet on a cluster, and everything that stands where the fleet wants something."""
+    refs = tuple(wanted)
+    try:
+        uid = str(port.get(IDENTITY)["metadata"]["uid"])
+        served = _by_kind(port.discover())
+        parent = port.find(set_name.path)
+    except ClusterError as error:
+        return ClusterView(port.cluster, set_name, gaps=(Gap(port.cluster, "the cluster", error.problem),))
+    inventory = read_parent(parent)
+    recorded = {_kind_key(text) for text in (inventory.kinds if inventory else ())}
+    keys = sorted(recorded | {(ref.group, ref.kind) for ref in refs})
+    jobs = [
+        (served[key][0], tuple(ref for ref in refs if (ref.group, ref.kind) == key)) for key in keys if key in served
+    ]
+    with ThreadPoolExecutor(PARALLEL) as pool:
+        seen = list(pool.map(lambda job: _look_at_kind(port, set_name, *job), jobs))
+    live = {ref: manifest for found, _ in seen for ref, manifest in found.items()}
+    gaps = tuple(gap for _, gap in seen if gap)
+    return ClusterView(port.cluster, set_name, uid, served, live, inventory, gaps)
+
+
+def _look_at_kind(
+    port: ClusterPort, set_name: SetName, kind: ApiKind, wanted: tuple[Ref, ...]
+) -> tuple[Mapping[Ref, Manifest], Gap | None]:
+    """All objects of a Kueue kind; of other kinds the members of the fleet, and what has the name of a wanted one."""
+    try:
+        if kind.group == KUEUE_GROUP:
+            return _refs(port.cluster, kind, port.list(kind.collection())), None
+        members = _refs(port.cluster, kind, port.list(kind.collection(), f"{MEMBER_LABEL}={set_name.id}"))
+        others = _find_each(port, kind, [ref for ref in wanted if ref not in members])
+    except ClusterError as error:
+        return {}, Gap(port.cluster, kind_text(Ref(port.cluster, kind.group, kind.kind, "", "")), error.problem)
+    return {**members, **others}, None
+
+
+def _find_each(port: ClusterPort, kind: ApiKind, wanted: list[Ref]) -> Mapping[Ref, Manifest]:
+    find: Callable[[Ref], Manifest | None] = lambda ref: port.find(kind.path(ref.namespace, ref.name))  # noqa: E731
+    with ThreadPoolExecutor(PARALLEL) as pool:
+        found = zip(wanted, pool.map(find, wanted), strict=True)
+        return {ref: _with_type(manifest, kind) for ref, manifest in found if manifest is not None}
+
+
+def _refs(cluster: ClusterName, kind: ApiKind, manifests: Iterable[Manifest]) -> dict[Ref, Manifest]:
+    return {
+        Ref(cluster, kind.group, kind.kind, entry["metadata"].get("namespace", ""), entry["metadata"]["name"]): (
+            _with_type(entry, kind)
+        )
+        for entry in manifests
+    }
+
+
+def _with_type(manifest: Manifest, kind: ApiKind) -> Manifest:
+    """Items of a list do not say what they are."""
+    return {**manifest, "apiVersion": kind.api_version, "kind": kind.kind}
+
+
+def _by_kind(kinds: Iterable[ApiKind]) -> Mapping[KindKey, tuple[ApiKind, ...]]:
+    """The versions of each kind, the one to use first: the newest that kfleet knows of Kueue, else the server's own."""
+    found: dict[KindKey, list[ApiKind]] = {}
+    for kind in kinds:
+        found.setdefault((kind.group, kind.kind), []).append(kind)
+    return {key: tuple(sorted(known, key=_preference)) for key, known in found.items()}
+
+
+def _preference(kind: ApiKind) -> int:
+    known = kind.group == KUEUE_GROUP and kind.version in _KUEUE_VERSIONS
+    return _KUEUE_VERSIONS.index(kind.version) if known else 0
+
+
+def _kind_key(text: str) -> KindKey:
+    kind, _, group = text.partition(".")
+    return group, kind

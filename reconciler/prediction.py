@@ -1,0 +1,58 @@
+"""What a cluster holds, and what its server says it would make of the wanted objects."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from reconciler.desired import DesiredObject
+from reconciler.objects import ClusterName, Gap, Manifest, Ref
+from reconciler.ownership.applyset import Inventory, SetName
+from reconciler.ports import ApiKind
+
+KindKey = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """One look at a cluster. With a gap the look is incomplete: what is not here may still be there."""
+
+    name: ClusterName
+    set_name: SetName
+    uid: str = ""
+    served: Mapping[KindKey, tuple[ApiKind, ...]] = field(default_factory=dict, repr=False)
+    live: Mapping[Ref, Manifest] = field(default_factory=dict, repr=False)
+    inventory: Inventory | None = None
+    gaps: tuple[Gap, ...] = ()
+
+    @property
+    def is_reachable(self) -> bool:
+        return bool(self.uid)
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A field that another manager owns with another value."""
+
+    path: str
+    manager: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What one wanted object is now and would become.
+
+    `result` is the server's own answer; it is None where nothing had to be asked (`is_settled`), where the server
+    could not be asked yet (`is_static`), and where it refused (`problem`).
+    """
+
+    entry: DesiredObject
+    wanted: Manifest = field(repr=False)
+    live: Manifest | None = field(default=None, repr=False)
+    result: Manifest | None = field(default=None, repr=False)
+    conflicts: tuple[Conflict, ...] = ()
+    problem: str = ""
+    is_settled: bool = False
+    is_static: bool = False
+
+    @property
+    def ref(self) -> Ref:
+        return self.entry.ref

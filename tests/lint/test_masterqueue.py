@@ -1,0 +1,61 @@
+"""MasterQueues: the less obvious ways to break their rules, and where these keep quiet."""
+
+import pytest
+
+from tests.lint.fleets import find, rules_of
+
+
+def master(nats: str = "pools: [cnaf]", template: str = "", connector: str = "nats://nats") -> str:
+    return f"""\
+apiVersion: vk.io/v1
+kind: MasterQueue
+metadata: {{name: pools}}
+spec:
+  template: {{cohort: pools{template}}}
+  flavors:
+  - name: a
+    natsFlavor: {{natsConnector: "{connector}", natsSubject: s, virtualNode: vk, poolTimeout: 65, {nats}}}
+"""
+
+
+@pytest.mark.parametrize("pattern", ["^podman", "(?i)^podman", r"\Apodman", ".*"])
+def test_pattern_may_be_anchored_in_many_ways(pattern: str) -> None:
+    assert rules_of(master(f"poolRegExp: '{pattern}'")) == set()
+
+
+def test_empty_pattern_is_not_anchored() -> None:
+    assert rules_of(master("poolRegExp: ''")) == {"KF086"}
+
+
+def test_token_in_a_connector_is_a_secret_too() -> None:
+    assert rules_of(master(connector="nats://s3cret@nats")) == {"KF080"}
+
+
+def test_second_connector_may_hold_a_secret() -> None:
+    assert rules_of(master(connector="nats://one:4222,nats://user:s3cret@two:4222")) == {"KF080"}
+
+
+def test_pool_name_with_a_dot_is_no_part_of_a_subject() -> None:
+    assert rules_of(master("pools: [cnaf.t1]")) == {"KF089"}
+
+
+def test_preemption_without_borrowing_is_fine() -> None:
+    assert rules_of(master(template=", preemption: {withinClusterQueue: LowerPriority}")) == set()
+    assert rules_of(master(template=", preemption: {borrowWithinCohort: {policy: Never}}")) == set()
+
+
+def test_local_flavor_of_a_master_queue_must_be_in_the_fleet() -> None:
+    local = """\
+apiVersion: vk.io/v1
+kind: MasterQueue
+metadata: {name: pools}
+spec:
+  template: {cohort: pools}
+  flavors: [{name: nowhere, nominalQuota: {}, localFlavor: {}}]
+"""
+    (finding,) = find(local)
+    assert (finding.rule, finding.field) == ("KF033", "spec.flavors[0].localFlavor")
+
+
+def test_master_queue_without_a_spec_is_silent() -> None:
+    assert rules_of("apiVersion: vk.io/v1\nkind: MasterQueue\nmetadata: {name: pools}\n") == set()

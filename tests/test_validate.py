@@ -1,0 +1,110 @@
+"""`kfleet validate`: every problem with file and line, in three formats."""
+
+import json
+from pathlib import Path
+
+import git
+import pytest
+
+from reconciler import cli
+
+GOOD = """\
+apiVersion: kfleet.dev/v1alpha1
+kind: Fleet
+metadata: {name: test}
+---
+apiVersion: kfleet.dev/v1alpha1
+kind: Cluster
+metadata: {name: one}
+spec: {role: standalone}
+"""
+UNKNOWN_QUEUE = """\
+apiVersion: kfleet.dev/v1alpha1
+kind: Tenant
+metadata: {name: astro}
+spec:
+  namespaces: [astro]
+  queue: nowhere
+"""
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def fleet_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "fleet").mkdir()
+    (tmp_path / "fleet" / "fleet.yaml").write_text(GOOD)
+    return tmp_path / "fleet"
+
+
+@pytest.mark.usefixtures("fleet_folder")
+def test_validate_of_a_good_fleet_counts_nothing(capsys: Capture) -> None:
+    assert cli.run(["validate"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == "0 errors, 0 warnings\n"
+    assert captured.err == "fleet: the files as they lie there\n"
+
+
+def test_validate_names_file_line_field_and_rule(fleet_folder: Path, capsys: Capture) -> None:
+    (fleet_folder / "tenants.yaml").write_text(UNKNOWN_QUEUE)
+    assert cli.run(["validate"]) == 1
+    first, summary = capsys.readouterr().out.splitlines()
+    assert first.startswith("fleet/tenants.yaml:6: error: KF001: spec.queue: ")
+    assert "nowhere" in first
+    assert summary == "1 error, 0 warnings"
+
+
+def test_validate_reports_every_unreadable_file_at_once(fleet_folder: Path, capsys: Capture) -> None:
+    (fleet_folder / "a.yaml").write_text("a: [1")
+    (fleet_folder / "b.yaml").write_text("a: 1\na: 2\n")
+    (fleet_folder / "c.yaml").write_bytes(b"\xff\xfe")
+    assert cli.run(["validate"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in lines[:-1]] == ["fleet/a.yaml", "fleet/b.yaml", "fleet/c.yaml"]
+    assert all(" error: KF000: " in line for line in lines[:-1])
+
+
+def test_validate_prints_json_for_machines(fleet_folder: Path, capsys: Capture) -> None:
+    (fleet_folder / "tenants.yaml").write_text(UNKNOWN_QUEUE)
+    assert cli.run(["validate", "-o", "json"]) == 1
+    finding = json.loads(capsys.readouterr().out)["findings"][0]
+    assert finding["rule"] == "KF001" and finding["severity"] == "error"
+    assert (finding["file"], finding["line"], finding["field"]) == ("fleet/tenants.yaml", 6, "spec.queue")
+
+
+def test_validate_prints_annotations_that_survive_odd_text(fleet_folder: Path, capsys: Capture) -> None:
+    (fleet_folder / "ten,ants:%.yaml").write_text(UNKNOWN_QUEUE.replace("nowhere", '"no\\nwhere"'))
+    assert cli.run(["validate", "-o", "github"]) == 1
+    line = capsys.readouterr().out.rstrip("\n")
+    assert line.startswith("::error file=fleet/ten%2Cants%3A%25.yaml,line=6,title=KF")
+    assert "\n" not in line
+
+
+def test_validate_reads_a_revision_and_not_the_files_around_it(fleet_folder: Path, capsys: Capture) -> None:
+    repo = git.Repo.init(fleet_folder.parent)
+    repo.index.add(["fleet/fleet.yaml"])
+    commit = repo.index.commit(
+        "good", author=git.Actor("a", "a@example.test"), committer=git.Actor("a", "a@example.test")
+    )
+    repo.close()
+    (fleet_folder / "tenants.yaml").write_text(UNKNOWN_QUEUE)
+    assert cli.run(["validate"]) == 1
+    assert cli.run(["validate", "--revision", "HEAD"]) == 0
+    assert f"revision {commit.hexsha[:12]}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--path", "nowhere"], "there is no folder"),
+        (["--revision", "HEAD"], "is no git repository"),
+        (["--repo", "http://example.test/x.git"], "the transport 'http' is not allowed"),
+        (["--overlay", "nowhere"], "nowhere"),
+    ],
+)
+@pytest.mark.usefixtures("fleet_folder")
+def test_validate_of_a_wrong_source_is_one_message(arguments: list[str], message: str, capsys: Capture) -> None:
+    assert cli.run(["validate", *arguments]) == 1
+    captured = capsys.readouterr()
+    assert message in captured.err + captured.out
+    assert "Traceback" not in captured.err
