@@ -18,7 +18,7 @@ enforces the direction of imports and the purity.
 | `predict` | 4. clusters are looked at, and asked where looking is not enough; `prediction` holds the answers |
 | `plan` | 5. what happens to which object, why, in which order, and what is refused |
 | `apply` | 6. a plan is carried out; `outcome` holds what became of it, `lease` keeps a second writer out |
-| `status` | 7. plan and outcomes as text, and the exit code |
+| `status`, `health` | 7. plan and outcomes as text, the exit code, and what ails the objects |
 | `pipeline` | the line |
 | `edges` | the outside world, one system per file |
 | `cli` | arguments in, results on stdout, an exit code |

@@ -64,8 +64,9 @@ def held_lease(port: ClusterPort, name: LeaseName, holder: str) -> Iterator[Loss
         yield lost
     finally:
         ended.set()
-        renewing.join()
+        # A lost lease is not ours to give back, and its last renewal may hang in a silent server.
         if not lost.is_set():
+            renewing.join()
             _release(port, name, holder)
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from reconciler.outcome import ClusterOutcome
 from reconciler.plan import Action, Change, Plan
-from reconciler.plan.masking import masked
 
 SIGNS = {
     Action.CREATE: "+",
@@ -181,8 +180,7 @@ def _change_lines(change: Change, paint: Paint) -> Iterator[str]:
         yield f"      {note}"
     for field in change.fields:
         owner = f", held by {field.owner}" if field.owner else ""
-        old, new = (_shown(masked(change.ref.kind, field.path, value)) for value in (field.old, field.new))
-        yield f"      {field.path}: {old} -> {new}  ({field.cause}{owner})"
+        yield f"      {field.path}: {_shown(field.old)} -> {_shown(field.new)}  ({field.cause}{owner})"
 
 
 def _shown(value: Any) -> str:

@@ -1,10 +1,12 @@
 """What all tests share: one real fleet per run, and the command as a user calls it."""
 
+import asyncio
 import itertools
 import os
 import subprocess
 from collections.abc import Callable, Iterator
 
+import nats
 import pytest
 
 from reconciler.objects import ClusterName
@@ -99,3 +101,15 @@ def kfleet() -> Kfleet:
         )
 
     return run
+
+
+@pytest.fixture
+def publish(fleet: Sandbox) -> Callable[[str, bytes], None]:
+    """Send one message to the fleet's NATS server, and return when the server has it."""
+
+    async def send(subject: str, payload: bytes) -> None:
+        connection = await nats.connect(fleet.state.nats_url)
+        await connection.publish(subject, payload)
+        await connection.drain()
+
+    return lambda subject, payload: asyncio.run(send(subject, payload))

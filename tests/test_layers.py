@@ -11,57 +11,32 @@ import reconciler
 ROOT = Path(reconciler.__file__).parent
 # Who may import whom. A package may always import itself; the nouns may be imported by all.
 NOUNS = {"errors", "objects", "quantity"}
+VALUES = {"spec", "desired", "ownership", "prediction", "plan", "outcome"}
+STAGES = VALUES | {"kueue", "lint", "predict", "apply", "status", "health", "lease"}
 MAY_IMPORT = {
     "errors": set(),
     "objects": {"errors"},
     "quantity": {"errors"},
+    "ports": NOUNS,
     "kueue": NOUNS,
     "spec": NOUNS | {"kueue"},
     "desired": NOUNS | {"kueue", "spec"},
     "lint": NOUNS | {"kueue", "spec", "desired"},
-    "ports": NOUNS,
     "ownership": NOUNS | {"desired"},
     "prediction": NOUNS | {"desired", "ownership", "ports"},
-    "plan": NOUNS | {"kueue", "spec", "desired", "ownership", "prediction"},
     "predict": NOUNS | {"kueue", "spec", "desired", "ports", "ownership", "prediction"},
+    "plan": NOUNS | {"kueue", "spec", "desired", "ownership", "prediction"},
     "outcome": NOUNS | {"plan"},
     "apply": NOUNS | {"ownership", "plan", "ports", "outcome"},
+    "lease": NOUNS | {"ports"},
+    "health": NOUNS | {"kueue", "prediction"},
+    "status": NOUNS | {"kueue", "plan", "outcome"},
     "edges": NOUNS | {"spec", "ports"},
     "sandbox": NOUNS | {"edges"},
-    "lease": NOUNS | {"ports"},
-    "status": NOUNS | {"kueue", "plan", "outcome"},
-    "pipeline": NOUNS
-    | {
-        "kueue",
-        "spec",
-        "desired",
-        "lint",
-        "edges",
-        "ownership",
-        "prediction",
-        "predict",
-        "plan",
-        "outcome",
-        "apply",
-        "lease",
-    },
-    "cli": NOUNS | {"kueue", "spec", "desired", "lint", "edges", "sandbox", "pipeline", "plan", "outcome", "status"},
+    "pipeline": NOUNS | STAGES | {"edges"},
+    "cli": NOUNS | STAGES | {"edges", "sandbox", "pipeline"},
 }
-DECIDING = {
-    "errors",
-    "objects",
-    "quantity",
-    "kueue",
-    "spec",
-    "desired",
-    "lint",
-    "ports",
-    "ownership",
-    "prediction",
-    "plan",
-    "outcome",
-    "status",
-}
+DECIDING = NOUNS | VALUES | {"ports", "kueue", "lint", "health", "status"}
 # What a decision may stand on: values, text and arithmetic. Everything else can look at the world.
 PURE_LIBRARIES = {
     "base64", "bisect", "collections", "copy", "dataclasses", "datetime", "decimal", "deepdiff", "difflib", "enum",

@@ -45,7 +45,9 @@ def drain(port: ClusterPort, change: Change, patience: Patience) -> Outcome:
     """Have Kueue evict what holds quota of a queue, and wait until nothing does."""
     try:
         path = port.path_of(change.manifest or {})
-        with_retries(lambda: port.patch(path, {"spec": {"stopPolicy": "HoldAndDrain"}}), patience)
+        # With its uid, so that the server refuses where another queue has taken the name.
+        stop = {"metadata": {"uid": change.uid}, "spec": {"stopPolicy": "HoldAndDrain"}}
+        with_retries(lambda: port.patch(path, stop), patience)
         deadline = time.monotonic() + DRAINED_WITHIN.total_seconds()
         while count := _reserving(port.get(path)):
             if time.monotonic() > deadline:

@@ -11,7 +11,7 @@ from typing import TypeVar
 from reconciler.errors import ClusterError
 
 Answer = TypeVar("Answer")
-_BUSY = {429, 500, 502, 503, 504}
+_BUSY = {429, 502, 503, 504}
 _FIELD_CONFLICT = "FieldManagerConflict"
 
 
@@ -75,4 +75,7 @@ def may_pass(error: ClusterError) -> bool:
     if error.status == 409:
         is_contested = any(cause.reason == _FIELD_CONFLICT for cause in error.causes)
         return error.reason == "Conflict" and not is_contested
+    if error.status == 500:
+        # A webhook that is down is an InternalError. Without a reason it is an object that cannot be applied at all.
+        return error.reason == "InternalError"
     return error.status == 0 or error.status in _BUSY

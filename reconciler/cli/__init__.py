@@ -24,6 +24,7 @@ COMMANDS: Mapping[str, str] = {
     "plan": "Show what would change on the clusters, and why; change nothing.",
     "render": "Print the Kubernetes objects of each cluster, in the API version that its Kueue serves.",
     "sandbox": "A real fleet on this machine, without containers.",
+    "status": "Show how each cluster is: reachable, versions, objects, and what is not well.",
     "validate": "Say everything that is wrong with a fleet, with file and line.",
     "version": "Print the version of kfleet and of the Python it runs on.",
 }

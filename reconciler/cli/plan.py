@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from reconciler.cli.source import compute_or_stop, source_options
-from reconciler.errors import EdgeError
-from reconciler.pipeline.offline import Source
+from reconciler.errors import EdgeError, RefusedError
+from reconciler.pipeline.offline import Source, committed
 from reconciler.pipeline.online import connect, plan_fleet
 from reconciler.plan.record import plan_record
 from reconciler.status import narrowed, plan_exit_code, plan_markdown, plan_text
@@ -39,7 +39,7 @@ def plan(
     Examples:
       kfleet plan --overlay prod
       kfleet plan --only 'cnaf-*/ClusterQueue/*'
-      kfleet plan --revision main --out plan.json && kfleet apply --plan plan.json
+      kfleet plan --out plan.json && kfleet apply --plan plan.json
 
     \b
     Exit codes:
@@ -49,7 +49,7 @@ def plan(
       4  a cluster could not be seen completely
     """
     started = time.monotonic()
-    computed = compute_or_stop(source)
+    computed = compute_or_stop(_source_to_save(source) if out else source)
     connections = connect(computed.spec)
     try:
         made = plan_fleet(computed, connections, confirmed_deletes=confirm_deletes)
@@ -66,6 +66,14 @@ def plan(
     else:
         click.echo(f"{plan_text(shown, paint)}, {time.monotonic() - started:.1f} s")
     return plan_exit_code(made, is_detailed=is_detailed)
+
+
+def _source_to_save(source: Source) -> Source:
+    """The commit, where the files are as committed: `apply` takes no other plan, unless told to."""
+    try:
+        return committed(source)
+    except RefusedError:
+        return source
 
 
 def save_record(path: Path, record: Mapping[str, Any]) -> None:

@@ -17,6 +17,8 @@ FOLDER = "dir="
 INDEX = ".kfleet-render"
 INCOMPLETE = 4
 
+_MISREAD = re.compile(r"[-+]?\.?[0-9][0-9_]*(\.[0-9_]*)?([eE][-+]?[0-9]+)?|[-+]?0[oxbOXB][0-9a-fA-F_]+|[yYnN]")
+
 Rendered = Mapping[ClusterName, Sequence[Manifest]]
 
 
@@ -70,8 +72,20 @@ def _yaml_text(rendered: Rendered) -> str:
     )
 
 
+class _Dumper(yaml.CSafeDumper):
+    """Quotes texts that kubectl would read as something else: it knows more forms of numbers than PyYAML does."""
+
+
+def _quoted(dumper: yaml.CSafeDumper, text: str) -> yaml.ScalarNode:
+    style = "'" if _MISREAD.fullmatch(text) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _quoted)
+
+
 def _document(manifest: Manifest) -> str:
-    text: str = yaml.dump(manifest, Dumper=yaml.CSafeDumper, sort_keys=False)
+    text: str = yaml.dump(manifest, Dumper=_Dumper, sort_keys=False)
     return text
 
 

@@ -73,7 +73,8 @@ def _checked_by(check: str, manifest: dict[str, Any]) -> dict[str, Any]:
 def _quota_note(queue: Queue, workers: tuple[Cluster, ...]) -> str:
     if queue.manager_quota:
         return "quota on the manager as written in managerQuota"
-    return f"quota on the manager is the sum of {', '.join(worker.name for worker in workers if not worker.drain)}"
+    names = ", ".join(worker.name for worker in workers if not worker.drain)
+    return f"quota on the manager is the sum of {names}" if names else "no worker offers anything to the queue"
 
 
 def _written_quota(queue: Queue) -> list[Quota]:
@@ -88,12 +89,15 @@ def _fixed(amounts: Any) -> Amounts:
 
 
 def _sum_of_workers(spec: FleetSpec, queue: Queue, quota: QuotaTable) -> Quota:
-    """What the workers offer to the queue together. A limit holds on the manager where it holds on every worker."""
-    entries = [
-        entry for worker in workers_of(spec, queue) if not worker.drain for entry in quota.of(queue, worker.name)
-    ]
-    names = dict.fromkeys(name for entry in entries for name in entry.nominal)
-    every = [name for name in names if all(name in entry.borrowing for entry in entries if name in entry.nominal)]
+    """What the workers offer to the queue together; a drained one offers nothing.
+
+    A limit holds on the manager where it holds on every worker.
+    """
+    workers = workers_of(spec, queue)
+    known = [entry for worker in workers for entry in quota.of(queue, worker.name)]
+    entries = [entry for worker in workers if not worker.drain for entry in quota.of(queue, worker.name)]
+    names = dict.fromkeys(name for entry in known for name in entry.nominal)
+    every = [name for name in names if all(name in entry.borrowing for entry in known if name in entry.nominal)]
     lent = [name for name in names if any(name in entry.lending for entry in entries)]
     return Quota(
         FLAVOR,

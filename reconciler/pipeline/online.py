@@ -46,19 +46,20 @@ def connect(spec: FleetSpec) -> Connections:
     return Connections(ports, tuple(gaps))
 
 
-def plan_fleet(computed: Computed, connections: Connections, *, confirmed_deletes: int | None = None) -> Plan:
-    """Look at all clusters at the same time, and make a plan of what was seen."""
+def look_at_fleet(computed: Computed, connections: Connections) -> Looks:
+    """Look at all clusters at the same time, and ask them where looking is not enough."""
     clusters = [cluster for cluster in computed.spec.clusters if cluster.name in connections.ports]
-    if not clusters:
-        return make_plan(computed.spec, Looks((), {}, connections.gaps), confirmed_deletes=confirmed_deletes)
-    with ThreadPoolExecutor(len(clusters)) as pool:
+    with ThreadPoolExecutor(max(len(clusters), 1)) as pool:
         seen = list(pool.map(lambda cluster: _look_at(computed, cluster, connections), clusters))
-    looks = Looks(
+    return Looks(
         [view for view, _ in seen],
         {view.name: predictions for view, predictions in seen},
         (*computed.desired.gaps, *connections.gaps),
     )
-    return make_plan(computed.spec, looks, confirmed_deletes=confirmed_deletes)
+
+
+def plan_fleet(computed: Computed, connections: Connections, *, confirmed_deletes: int | None = None) -> Plan:
+    return make_plan(computed.spec, look_at_fleet(computed, connections), confirmed_deletes=confirmed_deletes)
 
 
 def apply_fleet(

@@ -13,6 +13,7 @@ from reconciler.ownership.dress import WANTED, is_dress, wanted_hash
 from reconciler.ownership.fields import owners_at
 from reconciler.ownership.takeover import CLIENT_SIDE, abandoned_fields
 from reconciler.ownership.values import is_equal, is_quantity
+from reconciler.plan.masking import masked
 from reconciler.plan.model import Cause, FieldChange
 from reconciler.prediction import Prediction
 
@@ -29,8 +30,9 @@ def changed_fields(prediction: Prediction) -> tuple[FieldChange, ...]:
     result = _laid_over(live, prediction.wanted) if prediction.result is None else prediction.result
     is_same_wish = _annotations(live).get(WANTED) == wanted_hash(prediction.entry)
     cause = Cause.DRIFT if is_same_wish else Cause.SPEC
+    kind = prediction.ref.kind
     return tuple(
-        FieldChange(path_text(path), old, new, cause, ", ".join(owners_at(live, path, but=FIELD_MANAGER)))
+        _field(kind, path, old, new, cause, ", ".join(owners_at(live, path, but=FIELD_MANAGER)))
         for path, old, new in differences(content(live), content(result))
         if not is_dress(path)
     )
@@ -40,10 +42,16 @@ def abandoned(prediction: Prediction) -> tuple[FieldChange, ...]:
     """Fields that go because kubectl owned them and the fleet, which takes over, does not name them."""
     live = prediction.live or {}
     return tuple(
-        FieldChange(path_text(path), old, None, Cause.SPEC, CLIENT_SIDE)
+        _field(prediction.ref.kind, path, old, None, Cause.SPEC, CLIENT_SIDE)
         for path, old in abandoned_fields(live, prediction.wanted)
         if path[-1] != LAST_APPLIED and path != ("metadata", "annotations")
     )
+
+
+def _field(kind: str, path: Path, old: Any, new: Any, cause: Cause, owner: str) -> FieldChange:
+    """Masked here, where it comes into the plan: what is not in it cannot be shown by anybody."""
+    text = path_text(path)
+    return FieldChange(text, masked(kind, text, old), masked(kind, text, new), cause, owner)
 
 
 def _laid_over(live: Any, wanted: Any) -> Any:

@@ -45,7 +45,7 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """One field before and after; `owner` is another manager that the field is taken from."""
+    """One field before and after, masked in a Secret; `owner` is another manager that the field is taken from."""
 
     path: str
     old: Any

@@ -107,6 +107,8 @@ def _replace(prediction: Prediction, judge: Judge) -> Change | Refusal | None:
         return None
     paths = ", ".join(fixed)
     if ref.kind in _REPLACEABLE and (ref.kind, ref.name) not in judge.referred:
+        if judge.view.gaps:
+            return _change(prediction, Action.HOLD, Reason.UNSEEN, f"{paths} cannot change in place")
         return _change(prediction, Action.REPLACE, Reason.IMMUTABLE, f"{paths} cannot change in place")
     way_out = f"{paths} cannot change in place: add a {ref.kind} of another name, move its users over, then remove this"
     return Refusal(Refused.FIXED, way_out, ref.cluster, ref)

@@ -7,7 +7,6 @@ document; so no secret is ever in a plan file, and nobody can slip an object int
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from reconciler.plan.masking import masked
 from reconciler.plan.model import Action, Change, ClusterPlan, Plan
 
 FORMAT = "kfleet.dev/plan/v1"
@@ -76,8 +75,8 @@ def _change(change: Change) -> dict[str, Any]:
         "fields": [
             {
                 "path": field.path,
-                "old": masked(change.ref.kind, field.path, field.old),
-                "new": masked(change.ref.kind, field.path, field.new),
+                "old": field.old,
+                "new": field.new,
                 "cause": field.cause.value,
                 "owner": field.owner,
             }

@@ -1,7 +1,10 @@
 """Asks the server what it would make of an object, where looking alone does not tell."""
 
+import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from threading import Event
 
 from reconciler.desired import DesiredObject
 from reconciler.desired.written import KueueApi, written
@@ -19,7 +22,18 @@ from reconciler.spec.model import Cluster
 FIELD_MANAGER = "kfleet"
 PARALLEL = 16
 _CONFLICT = "FieldManagerConflict"
-_NOT_NOW = {0, 429, 500, 502, 503, 504}
+_NOT_NOW = {0, 429, 502, 503, 504}
+_PAUSES = (0.2, 0.4)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Who is asked, what was seen there, and what comes into being with the same plan."""
+
+    port: ClusterPort
+    view: ClusterView
+    coming: frozenset[Ref]
+    is_silent: Event = field(default_factory=Event)
 
 
 def predict(
@@ -28,9 +42,14 @@ def predict(
     """What each wanted object is now and would become; only those that are not settled cost a request."""
     api = _kueue_api(cluster, view)
     first = [_compare(entry, api, view) for entry in objects]
-    coming = {prediction.ref for prediction in first if prediction.live is None}
+    asked = _Asked(port, view, frozenset(prediction.ref for prediction in first if _is_coming(prediction)))
     with ThreadPoolExecutor(PARALLEL) as pool:
-        return tuple(pool.map(lambda prediction: _ask(port, view, prediction, coming), first))
+        return tuple(pool.map(lambda prediction: _ask(asked, prediction), first))
+
+
+def _is_coming(prediction: Prediction) -> bool:
+    """What is being deleted comes again when it is gone. Until then its server refuses everything inside of it."""
+    return prediction.live is None or bool(prediction.live["metadata"].get("deletionTimestamp"))
 
 
 def _compare(entry: DesiredObject, api: KueueApi, view: ClusterView) -> Prediction:
@@ -48,29 +67,29 @@ def _without_empty_spec(manifest: Manifest) -> Manifest:
     return {name: value for name, value in manifest.items() if name != "spec" or value != {}}
 
 
-def _ask(port: ClusterPort, view: ClusterView, prediction: Prediction, coming: set[Ref]) -> Prediction:
+def _ask(asked: _Asked, prediction: Prediction) -> Prediction:
     if prediction.is_settled or prediction.problem:
         return prediction
-    if _must_wait(prediction.ref, view, coming):
+    if _must_wait(prediction.ref, asked):
         return _changed(prediction, is_static=True)
-    versions = view.served.get((prediction.ref.group, prediction.ref.kind), ())
+    versions = asked.view.served.get((prediction.ref.group, prediction.ref.kind), ())
     kind = next((kind for kind in versions if kind.api_version == prediction.wanted["apiVersion"]), None)
     if kind is None:
         return _changed(prediction, problem=f"{prediction.wanted['apiVersion']} {prediction.ref.kind} is not served")
     path = kind.path(prediction.ref.namespace, prediction.ref.name)
-    return _asked(port, path, prediction)
+    return _answered(asked, path, prediction)
 
 
-def _asked(port: ClusterPort, path: str, prediction: Prediction) -> Prediction:
+def _answered(asked: _Asked, path: str, prediction: Prediction) -> Prediction:
     """First politely; where other managers hold fields, once more with force, to see what taking them would give."""
     try:
-        return _changed(prediction, result=_dry_run(port, path, prediction.wanted, is_forced=False))
+        return _changed(prediction, result=_dry_run(asked, path, prediction.wanted, is_forced=False))
     except ClusterError as error:
         conflicts = tuple(Conflict(cause.field, cause.manager) for cause in error.causes if cause.reason == _CONFLICT)
         if not conflicts:
             return _unasked(prediction, error)
     try:
-        result = _dry_run(port, path, prediction.wanted, is_forced=True)
+        result = _dry_run(asked, path, prediction.wanted, is_forced=True)
     except ClusterError as error:
         return _unasked(prediction, error)
     return _changed(prediction, result=result, conflicts=conflicts)
@@ -78,22 +97,50 @@ def _asked(port: ClusterPort, path: str, prediction: Prediction) -> Prediction:
 
 def _unasked(prediction: Prediction, error: ClusterError) -> Prediction:
     """A server that says no is believed; one that cannot say anything now (a webhook is down) is asked by apply."""
-    if error.status not in _NOT_NOW:
+    if not _may_pass(error):
         return _changed(prediction, problem=error.problem)
     result = merged(prediction.live, prediction.wanted, FIELD_MANAGER) if prediction.live else None
     return _changed(prediction, result=result, is_static=True)
 
 
-def _dry_run(port: ClusterPort, path: str, wanted: Manifest, *, is_forced: bool) -> Manifest:
-    return port.apply_at(path, wanted, manager=FIELD_MANAGER, is_forced=is_forced, is_dry_run=True)
+def _dry_run(asked: _Asked, path: str, wanted: Manifest, *, is_forced: bool) -> Manifest:
+    """Ask a busy server a few times; a silent one is not asked about the other objects, which would all wait for it."""
+    for pause in _PAUSES:
+        try:
+            return _dry_run_once(asked, path, wanted, is_forced=is_forced)
+        except ClusterError as error:
+            if not _may_pass(error):
+                raise
+        time.sleep(pause)
+    try:
+        return _dry_run_once(asked, path, wanted, is_forced=is_forced)
+    except ClusterError as error:
+        if not error.status:
+            asked.is_silent.set()
+        raise
 
 
-def _must_wait(ref: Ref, view: ClusterView, coming: set[Ref]) -> bool:
+def _dry_run_once(asked: _Asked, path: str, wanted: Manifest, *, is_forced: bool) -> Manifest:
+    if asked.is_silent.is_set():
+        raise ClusterError(asked.port.cluster, "the server has stopped to answer")
+    return asked.port.apply_at(path, wanted, manager=FIELD_MANAGER, is_forced=is_forced, is_dry_run=True)
+
+
+def _may_pass(error: ClusterError) -> bool:
+    if error.status == 409:
+        return error.reason == "Conflict" and not error.causes
+    if error.status == 500:
+        # A webhook that is down is an InternalError. Without a reason it is an object that cannot be applied at all.
+        return error.reason == "InternalError"
+    return error.status in _NOT_NOW
+
+
+def _must_wait(ref: Ref, asked: _Asked) -> bool:
     """Whether the object's namespace or kind comes into being with the same plan, so that nobody can be asked yet."""
-    if ref.namespace and Ref(ref.cluster, "", "Namespace", "", ref.namespace) in coming:
+    if ref.namespace and Ref(ref.cluster, "", "Namespace", "", ref.namespace) in asked.coming:
         return True
-    is_served = (ref.group, ref.kind) in view.served
-    return not is_served and any(other.kind == "CustomResourceDefinition" for other in coming)
+    is_served = (ref.group, ref.kind) in asked.view.served
+    return not is_served and any(other.kind == "CustomResourceDefinition" for other in asked.coming)
 
 
 def _kueue_api(cluster: Cluster, view: ClusterView) -> KueueApi:

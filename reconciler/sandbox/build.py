@@ -68,6 +68,9 @@ def _build_once(program: Program, go: Path, report: Report) -> None:
     with held_lock(cache_folder() / f"{program.name}.lock", on_wait):
         if program.home.exists():
             return
+        for left in cache_folder().glob(f".{program.name}-*"):
+            # Of a build that was killed: whoever builds now holds the lock.
+            shutil.rmtree(left, ignore_errors=True)
         with tempfile.TemporaryDirectory(dir=cache_folder(), prefix=f".{program.name}-") as scratch:
             _build(program, _Workshop(go, Path(scratch)), report)
 

@@ -81,6 +81,8 @@ def _check_native(document: Document) -> list[SpecError]:
 def _name_problems(manifest: Manifest) -> list[str]:
     metadata = manifest.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
+    if name is None and isinstance(metadata, dict) and "generateName" in metadata:
+        return ["is required: with generateName every run would make another object; give it a name of its own"]
     if name is None:
         return ["is required"]
     if not isinstance(name, str):

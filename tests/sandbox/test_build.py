@@ -131,6 +131,7 @@ def test_killed_build_leaves_nothing_that_looks_finished(cache: Path, program: P
     (scratch / "hello").write_text("half")
     assert not program.home.exists()
     build_programs([program], lambda _: None)
+    assert kept(cache) == [program.home.name]
     assert subprocess.run([program.binary], capture_output=True, check=True).returncode == 0
 
 

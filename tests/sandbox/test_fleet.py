@@ -1,5 +1,11 @@
 """The sandbox as the tests use it: one shared fleet."""
 
+import asyncio
+import threading
+from collections.abc import Callable
+
+import nats
+
 from reconciler.cli.demo import connect_workers, run_job
 from reconciler.objects import ClusterName
 from reconciler.sandbox.fleet import Sandbox
@@ -95,3 +101,24 @@ def _config_fields(fleet: Sandbox, cluster: str) -> set[str]:
     versions = fleet.api(cluster).get(path)["spec"]["versions"]
     schema = next(entry for entry in versions if entry["name"] == "v1beta2")["schema"]["openAPIV3Schema"]
     return set(schema["properties"]["spec"]["properties"])
+
+
+def test_fleet_delivers_messages_on_nats(fleet: Sandbox, publish: Callable[[str, bytes], None], unique: str) -> None:
+    received: list[bytes] = []
+
+    async def listen(is_listening: threading.Event) -> None:
+        connection = await nats.connect(fleet.state.nats_url)
+        subscription = await connection.subscribe(f"{unique}.*")
+        await connection.flush()
+        is_listening.set()
+        message = await subscription.next_msg(timeout=30)
+        received.append(message.data)
+        await connection.close()
+
+    is_listening = threading.Event()
+    listener = threading.Thread(target=lambda: asyncio.run(listen(is_listening)))
+    listener.start()
+    assert is_listening.wait(30)
+    publish(f"{unique}.pool", b"hello")
+    listener.join(60)
+    assert received == [b"hello"]

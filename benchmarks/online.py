@@ -1,0 +1,130 @@
+"""What needs a cluster: plan and apply of 3,000 objects, against what a user would use instead, in one run."""
+
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import orjson
+from fleets import write_native_fleet
+
+from reconciler.edges.kubernetes import ApiServer
+from reconciler.objects import ClusterName, Manifest
+from reconciler.pipeline.offline import Computed, Source, compute, read_files, write_offline
+from reconciler.pipeline.online import connect, plan_fleet
+from reconciler.sandbox.fleet import Sandbox, up
+from reconciler.sandbox.kubectl import kubectl_command
+from reconciler.sandbox.wish import Wish
+
+OBJECTS = 3000
+KINDS = ("resourceflavors", "clusterqueues", "localqueues")
+KFLEET = str(Path(sys.executable).parent / "kfleet")
+
+Row = tuple[str, str, str]
+
+
+def measure() -> list[Row]:
+    sandbox = up(Wish("bench", workers=1, nodes="0", is_owned=True))
+    try:
+        with tempfile.TemporaryDirectory() as scratch:
+            return [*_first_apply(sandbox, Path(scratch)), *_nothing_to_do(sandbox, Path(scratch))]
+    finally:
+        sandbox.down()
+
+
+def _first_apply(sandbox: Sandbox, scratch: Path) -> list[Row]:
+    """Bare requests on one cluster, kfleet on the other: the same objects, an empty cluster for each."""
+    bare = _seconds(lambda: _apply_bare(sandbox.api("worker1"), _rendered(sandbox, scratch, "worker1")))
+    fleet = _fleet(sandbox, scratch, "manager")
+    ours = _seconds(lambda: _run(KFLEET, "apply", "--repo", str(fleet), "--working-tree"))
+    return [(f"first apply of {OBJECTS:,} objects, against bare parallel requests", "1.2 x", f"{ours / bare:.2f} x")]
+
+
+def _nothing_to_do(sandbox: Sandbox, scratch: Path) -> list[Row]:
+    fleet = scratch / "manager"
+    api = sandbox.api("manager")
+    listing = min(_seconds(lambda: _list_all(api)) for _ in range(3))
+    computed = _computed(fleet)
+    planning = min(_seconds(lambda: _plan(computed)) for _ in range(3))
+    whole = min(_seconds(lambda: _run(KFLEET, "plan", "--repo", str(fleet))) for _ in range(3))
+    manifests = scratch / "manifests.json"
+    items = [dict(manifest) for manifest in write_offline(computed, ClusterName("manager"))]
+    manifests.write_bytes(orjson.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    arguments = ("--server-side", "--field-manager=kfleet", "-f", str(manifests))
+    diff = _seconds(lambda: _run(*kubectl_command(sandbox.state, "manager", "diff", *arguments)))
+    apply = _seconds(lambda: _run(*kubectl_command(sandbox.state, "manager", "apply", *arguments)))
+    memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    return [
+        (
+            f"plan, nothing to do, {OBJECTS:,} objects: look, compare and plan, against LIST and decode",
+            "1.3 x",
+            f"{planning / listing:.2f} x",
+        ),
+        ("the whole command, faster than `kubectl diff --server-side`", "15 x", f"{diff / whole:.1f} x"),
+        ("the whole command, faster than `kubectl apply --server-side`", "-", f"{apply / whole:.1f} x"),
+        (
+            "seconds: LIST and decode / look, compare, plan / whole command",
+            "-",
+            f"{listing:.2f} / {planning:.2f} / {whole:.2f}",
+        ),
+        ("peak memory of the largest process started (kubectl among them)", "-", f"{memory:.0f} MiB"),
+    ]
+
+
+def _fleet(sandbox: Sandbox, scratch: Path, context: str) -> Path:
+    folder = scratch / context
+    write_native_fleet(folder, context=context, kubeconfig=sandbox.state.kubeconfig, objects=OBJECTS)
+    return folder
+
+
+def _computed(fleet: Path) -> Computed:
+    return compute(read_files(Source(repo=str(fleet))))
+
+
+def _rendered(sandbox: Sandbox, scratch: Path, context: str) -> list[Manifest]:
+    return list(write_offline(_computed(_fleet(sandbox, scratch, context)), ClusterName(context)))
+
+
+def _plan(computed: Computed) -> None:
+    connections = connect(computed.spec)
+    try:
+        plan = plan_fleet(computed, connections)
+    finally:
+        connections.close()
+    assert not plan.writes, plan.writes[:3]
+
+
+def _list_all(api: ApiServer) -> None:
+    with ThreadPoolExecutor(len(KINDS)) as pool:
+        counts = pool.map(lambda kind: sum(1 for _ in api.list(f"/apis/kueue.x-k8s.io/v1beta2/{kind}")), KINDS)
+        assert sum(counts) >= OBJECTS
+
+
+def _apply_bare(api: ApiServer, manifests: list[Manifest]) -> None:
+    with ThreadPoolExecutor(16) as pool:
+        for kind in ("ResourceFlavor", "ClusterQueue", "LocalQueue"):
+            list(pool.map(api.apply, [entry for entry in manifests if entry["kind"] == kind]))
+
+
+def _seconds(work: Callable[[], None]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def _run(*command: str) -> None:
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    if answer.returncode not in {0, 1} or "rror" in answer.stderr:
+        raise SystemExit(
+            json.dumps({"command": command[:4], "stdout": answer.stdout[-500:], "stderr": answer.stderr[-500:]})
+        )
+
+
+if __name__ == "__main__":
+    for what, target, result in measure():
+        print(f"| {what} | {target} | {result} |")

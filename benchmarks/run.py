@@ -1,0 +1,30 @@
+"""`make bench`: every measurement, printed and kept in RESULTS.md."""
+
+import platform
+from pathlib import Path
+
+import offline
+import online
+
+RESULTS = Path(__file__).parent / "RESULTS.md"
+
+
+def main() -> None:
+    rows = [*offline.measure(), *online.measure()]
+    table = "\n".join(f"| {what} | {target} | {result} |" for what, target, result in rows)
+    machine = f"{platform.system()} {platform.machine()} with Python {platform.python_version()}"
+    text = f"""# Results
+
+Made by `make bench` on {machine}. Ratios are what counts: both sides of each were measured in the
+same run on the same machine.
+
+| what | target | result |
+|---|---|---|
+{table}
+"""
+    RESULTS.write_text(text)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

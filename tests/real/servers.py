@@ -1,0 +1,119 @@
+"""What a real API server says to an object, and objects that are gone again after a test."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+from reconciler.edges.kubernetes import ApiServer
+from reconciler.errors import ClusterError
+from reconciler.objects import Manifest
+from tests.support import eventually
+
+CLUSTER_BY_KUEUE = {"0.19.0": "worker1", "0.16.2": "worker2"}
+REFUSALS = (400, 403, 404, 405, 422)
+# For a field that a custom kind does not have, and for a value of another type, an apply is answered with 500.
+NO_TYPED_OBJECT = "failed to create typed patch object"
+
+
+def refusal(api: ApiServer, manifest: Manifest) -> str:
+    """Why the server does not take the object; empty where it does.
+
+    Tried as an apply and as a create, without a trace: both must agree, so that no way of writing gets around a rule.
+    What is returned is the answer to the create, which says better who refused.
+    """
+    applied, created = refusal_of_apply(api, manifest), _refusal_of_create(api, manifest)
+    assert bool(applied) == bool(created), f"apply: {applied or 'accepted'}; create: {created or 'accepted'}"
+    return created
+
+
+def refusal_of_apply(api: ApiServer, manifest: Manifest) -> str:
+    try:
+        api.apply(manifest, is_dry_run=True)
+    except ClusterError as error:
+        return _checked(error)
+    return ""
+
+
+def _refusal_of_create(api: ApiServer, manifest: Manifest) -> str:
+    query = {"dryRun": "All", "fieldValidation": "Strict"}
+    try:
+        api._request("POST", api._collection(manifest), query, body=manifest)
+    except ClusterError as error:
+        return _checked(error)
+    return ""
+
+
+def _checked(error: ClusterError) -> str:
+    is_refusal = error.status in REFUSALS or (error.status == 500 and NO_TYPED_OBJECT in error.problem)
+    assert is_refusal, f"no refusal but a failure: {error}"
+    return error.problem
+
+
+@contextmanager
+def held_namespaces(api: ApiServer, names: Iterable[str]) -> Iterator[None]:
+    """Namespaces that exist for the time of a test; those that are there already stay."""
+    made = []
+    for name in names:
+        manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        if api.find(api.path_of(manifest)) is None:
+            api.create(manifest)
+            made.append(manifest)
+    yield
+    remove_all(api, made)
+
+
+@contextmanager
+def held_definitions(api: ApiServer, definitions: Iterable[Manifest]) -> Iterator[None]:
+    """Kinds that are served for the time of a test."""
+    made = list(definitions)
+    for definition in made:
+        api.create(definition)
+    wait_until_served(api, made)
+    yield
+    remove_all(api, made)
+    api.forget_kinds()
+
+
+def wait_until_served(api: ApiServer, definitions: Iterable[Manifest]) -> None:
+    for path in [api.path_of(definition) for definition in definitions]:
+        eventually(partial(_is_established, api, path))
+    api.forget_kinds()
+
+
+def remove_all(api: ApiServer, manifests: Iterable[Manifest]) -> None:
+    """Delete in the opposite order, and wait for the finalizers."""
+    paths = [api.path_of(manifest) for manifest in manifests][::-1]
+    for path in paths:
+        if api.find(path) is not None:
+            api.delete(path)
+    for path in paths:
+        eventually(partial(_is_gone, api, path))
+
+
+def definition(api_version: str, kind: str, plural: str, *, is_namespaced: bool = False) -> Manifest:
+    """The smallest definition of a kind whose controller is not here: it takes any spec."""
+    group, _, version = api_version.partition("/")
+    schema = {
+        "type": "object",
+        "properties": {"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "names": {"kind": kind, "plural": plural},
+            "scope": "Namespaced" if is_namespaced else "Cluster",
+            "versions": [{"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}],
+        },
+    }
+
+
+def _is_gone(api: ApiServer, path: str) -> bool:
+    return api.find(path) is None
+
+
+def _is_established(api: ApiServer, path: str) -> bool:
+    conditions = api.get(path).get("status", {}).get("conditions") or ()
+    return any(entry["type"] == "Established" and entry["status"] == "True" for entry in conditions)

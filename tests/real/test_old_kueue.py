@@ -1,0 +1,109 @@
+"""Releases of Kueue that know no v1beta2: their kinds on a real API server, without their controller."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from reconciler.edges.kubernetes import ApiServer
+from reconciler.errors import SpecError
+from reconciler.kueue.kinds import KINDS, KueueVersion, kind_of, newest_served, parse_version
+from reconciler.kueue.rules import check_object
+from reconciler.kueue.write import CannotExpressError, to_version
+from reconciler.objects import ClusterName, Manifest
+from reconciler.sandbox.fleet import Sandbox
+from reconciler.sandbox.programs import PROGRAMS
+from tests.kueue.cases import GOOD
+from tests.kueue.kueue_objects import Case
+from tests.real.servers import held_namespaces, refusal_of_apply, wait_until_served
+from tests.real.worlds import EXAMPLE_NAMESPACES, OVERLAYS, at_kueue, example_fleet, one_cluster_fleet, render
+
+VERSIONS = ("0.14.0", "0.11.4")
+CASES = [case for case in GOOD if not case.gates]
+SCOPE = "admissionScope: {admissionMode: UsageBasedAdmissionFairSharing}"
+PREFERENCE = (
+    "flavorFungibility: {whenCanBorrow: TryNextFlavor, whenCanPreempt: TryNextFlavor, "
+    "preference: PreemptionOverBorrowing}"
+)
+QUEUE = """\
+apiVersion: kfleet.dev/v1alpha1
+kind: Flavor
+metadata: {name: cpu}
+spec: {capacity: {source: static, resources: {cpu: 8}}}
+---
+apiVersion: kfleet.dev/v1alpha1
+kind: Queue
+metadata: {name: science}
+spec:
+  quota: [{flavor: cpu, resources: {cpu: 8}}]
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class OldServer:
+    api: ApiServer
+    version: str
+
+
+@pytest.fixture(scope="module", params=VERSIONS)
+def old(fleet: Sandbox, request: pytest.FixtureRequest) -> Iterator[OldServer]:
+    version: str = request.param
+    name = ClusterName(f"old-{version.replace('.', '-')}")
+    fleet.add_cluster(name)
+    api = fleet.api(name)
+    definitions = PROGRAMS[f"kueue-crds-{version}"].manifests("config/components/crd/bases/*")
+    for definition in definitions:
+        api.create(definition)
+    wait_until_served(api, definitions)
+    yield OldServer(api, version)
+    fleet.remove_cluster(name)
+
+
+def test_old_kueue_serves_the_versions_of_the_table(old: OldServer) -> None:
+    for kind in KINDS:
+        api_version = f"kueue.x-k8s.io/{newest_served(kind, parse_version(old.version))}"
+        assert kind.name in {entry.kind for entry in old.api.kinds(api_version)}
+    assert old.api.kinds("kueue.x-k8s.io/v1beta2") == ()
+
+
+def test_old_kueue_takes_the_example_fleet(old: OldServer) -> None:
+    with held_namespaces(old.api, EXAMPLE_NAMESPACES):
+        for overlay in OVERLAYS:
+            for manifests in render(at_kueue(example_fleet(overlay), old.version)).values():
+                assert [refusal_of_apply(old.api, manifest) for manifest in manifests] == [""] * len(manifests)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.name}-{'-'.join(case.versions)}")
+def test_old_kueue_and_rules_agree(old: OldServer, case: Case) -> None:
+    version = parse_version(old.version)
+    violations = check_object(case.manifest, version)
+    try:
+        problem = refusal_of_apply(old.api, written(case.manifest, version))
+    except CannotExpressError as error:
+        problem = str(error)
+    assert bool(violations) == bool(problem), f"kfleet: {violations or 'accepts'}; server: {problem or 'accepts'}"
+
+
+@pytest.mark.parametrize(
+    ("version", "field", "problem"),
+    [
+        ("0.14.0", SCOPE, ""),
+        ("0.11.4", SCOPE, "spec.admissionScope came with Kueue 0.12, this is 0.11.4"),
+        ("0.14.0", PREFERENCE, "spec.flavorFungibility.preference came with Kueue 0.15, this is 0.14"),
+    ],
+)
+def test_field_that_an_old_kueue_cannot_express_is_named(version: str, field: str, problem: str) -> None:
+    spec = at_kueue(one_cluster_fleet(f"{QUEUE}  {field}\n".encode()), version)
+    found = []
+    try:
+        render(spec)
+    except* SpecError as group:
+        found = [str(error) for error in group.exceptions]
+    where = "fleet/b.yaml:6: only/ClusterQueue/science: ClusterQueue science: cannot be written as v1beta1"
+    assert found == ([f"{where}: {problem}"] if problem else [])
+
+
+def written(manifest: Manifest, version: KueueVersion) -> Manifest:
+    kind = kind_of(manifest)
+    assert kind
+    return to_version(manifest, newest_served(kind, version), version)
