@@ -68,6 +68,6 @@ def _finish(port: ClusterPort, cluster: ClusterPlan, before: ClusterOutcome, pat
     if not before.is_done:
         return before
     after = replace(before, outcomes=(*before.outcomes, *delete_objects(port, cluster, patience)))
-    if after.is_done:
+    if after.is_done and cluster.is_complete:
         narrow_inventory(port, cluster, patience)
     return after

@@ -10,6 +10,7 @@ from reconciler.outcome import Outcome
 from reconciler.ownership.applyset import MEMBER_LABEL
 from reconciler.ownership.dress import WANTED
 from reconciler.ownership.takeover import moved_fields
+from reconciler.plan.masking import masked_problem
 from reconciler.plan.model import Action, Change, Reason
 from reconciler.ports import ClusterPort
 
@@ -37,7 +38,7 @@ def carry_out(port: ClusterPort, change: Change, patience: Patience) -> Outcome:
             with_retries(lambda: _take_over(port, manifest), patience)
         _, attempts = with_retries(lambda: _apply(port, change, manifest), patience)
     except ClusterError as error:
-        return Outcome(change.ref, change.action, error.problem)
+        return Outcome(change.ref, change.action, masked_problem(change.ref.kind, error.problem))
     return Outcome(change.ref, change.action, attempts=attempts)
 
 

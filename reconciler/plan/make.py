@@ -35,7 +35,8 @@ def make_plan(spec: FleetSpec, looks: Looks, *, confirmed_deletes: int | None = 
     for view in reachable:
         changes, refused = _plan_cluster(spec, view, looks.predictions[view.name])
         refusals += [*guard_identity(view), *refused]
-        clusters.append(ClusterPlan(view.name, view.uid, changes, view.set_name, view.inventory or Inventory()))
+        inventory = view.inventory or Inventory()
+        clusters.append(ClusterPlan(view.name, view.uid, changes, view.set_name, inventory, is_complete=not view.gaps))
     wanted = sum(len(predictions) for predictions in looks.predictions.values())
     everything = [change for cluster in clusters for change in cluster.changes]
     refusals += guard_emptiness(reachable, wanted)

@@ -108,13 +108,17 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class ClusterPlan:
-    """What happens to one cluster, and what apply must know about it."""
+    """What happens to one cluster, and what apply must know about it.
+
+    After a look that was not complete, the inventory may not be narrowed: what was not seen may still be there.
+    """
 
     name: ClusterName
     uid: str
     changes: tuple[Change, ...]
     set_name: SetName
     inventory: Inventory
+    is_complete: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,9 @@ def decide(prediction: Prediction, judge: Judge) -> Change | Refusal:
     return (
         _refuse_stranger(prediction, judge)
         or _replace(prediction, judge)
-        or _refuse_problem(prediction, judge)
+        or (_refuse_invalid(prediction) if prediction.problem else None)
+        or _keep_equal(prediction, judge)
+        or _refuse_contested(prediction, judge)
         or _update(prediction, judge)
     )
 
@@ -114,10 +116,8 @@ def _replace(prediction: Prediction, judge: Judge) -> Change | Refusal | None:
     return Refusal(Refused.FIXED, way_out, ref.cluster, ref)
 
 
-def _refuse_problem(prediction: Prediction, judge: Judge) -> Refusal | None:
+def _refuse_contested(prediction: Prediction, judge: Judge) -> Refusal | None:
     ref = prediction.ref
-    if prediction.problem:
-        return _refuse_invalid(prediction)
     contested = [conflict for conflict in prediction.conflicts if not _is_hand(conflict.manager)]
     is_ours = _is_member(prediction, judge)
     if contested and is_ours and judge.policy.conflicts is Conflicts.REFUSE:
@@ -130,11 +130,17 @@ def _contested_text(conflicts: list[Conflict]) -> str:
     return f"{fields}; take these fields out of the fleet or of the other tool, or set policy.conflicts to take"
 
 
+def _keep_equal(prediction: Prediction, judge: Judge) -> Change | None:
+    """An object of ours that says what is wanted: in other words only, which is no reason to fight over a field."""
+    is_equal = _is_member(prediction, judge) and not changed_fields(prediction)
+    if is_equal and (prediction.conflicts or _is_recorded(prediction)):
+        return _change(prediction, Action.KEEP, Reason.SAME)
+    return None
+
+
 def _update(prediction: Prediction, judge: Judge) -> Change:
     fields = changed_fields(prediction)
     is_ours = _is_member(prediction, judge)
-    if not fields and is_ours and _is_recorded(prediction):
-        return _change(prediction, Action.KEEP, Reason.SAME)
     reason = (Reason.CHANGED if fields else Reason.UNRECORDED) if is_ours else Reason.ADOPTED
     if prediction.conflicts and not all(_is_hand(conflict.manager) for conflict in prediction.conflicts):
         reason = Reason.TAKEN

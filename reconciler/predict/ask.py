@@ -16,6 +16,7 @@ from reconciler.ownership.dress import dress
 from reconciler.ownership.fields import is_settled
 from reconciler.ports import ClusterPort
 from reconciler.predict.merge import merged
+from reconciler.predict.shape import applicable
 from reconciler.prediction import ClusterView, Conflict, Prediction
 from reconciler.spec.model import Cluster
 
@@ -56,15 +57,10 @@ def _compare(entry: DesiredObject, api: KueueApi, view: ClusterView) -> Predicti
     """Compare without asking."""
     live = view.live.get(entry.ref)
     try:
-        wanted = dress(_without_empty_spec(written(entry, api)), entry, view.set_name)
+        wanted = dress(applicable(written(entry, api)), entry, view.set_name)
     except SpecError as error:
         return Prediction(entry, entry.manifest, live, problem=error.problem)
     return Prediction(entry, wanted, live, is_settled=live is not None and is_settled(live, wanted, FIELD_MANAGER))
-
-
-def _without_empty_spec(manifest: Manifest) -> Manifest:
-    """A server that has to take the last field out of an empty spec makes null of it, and then refuses that."""
-    return {name: value for name, value in manifest.items() if name != "spec" or value != {}}
 
 
 def _ask(asked: _Asked, prediction: Prediction) -> Prediction:

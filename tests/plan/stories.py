@@ -1,0 +1,77 @@
+"""Golden cases: a story, what is given, and the plan that is wanted, in one file each."""
+
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from reconciler.objects import ClusterName
+from reconciler.plan import Looks, Plan, make_plan
+from reconciler.prediction import Prediction
+from tests.plan.worlds import (
+    World,
+    applied_world,
+    desired_of,
+    manifest_of,
+    parse,
+    plan_of,
+    predictions_of,
+    view_of,
+)
+
+FOLDER = Path(__file__).parent / "cases"
+NAMES = sorted(path.stem for path in FOLDER.glob("*.yaml"))
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    story: str
+    given: dict[str, Any]
+    want: str
+
+
+def read_story(name: str) -> Story:
+    return Story(**yaml.safe_load((FOLDER / f"{name}.yaml").read_text()))
+
+
+@cache
+def story_plan(name: str) -> Plan:
+    return plan_of_story(read_story(name))
+
+
+def plan_of_story(story: Story) -> Plan:
+    given = story.given
+    spec = parse(given.get("fleet", ""))
+    world = _world(given)
+    if not given.get("answers"):
+        return plan_of(spec, world, given.get("confirmed"))
+    (cluster,) = spec.clusters
+    view = view_of(spec, cluster, world)
+    asked = predictions_of(spec, desired_of(spec).objects, view)
+    predictions = [_answered(prediction, given["answers"]) for prediction in asked]
+    return make_plan(spec, Looks([view], {view.name: predictions}))
+
+
+def _world(given: dict[str, Any]) -> World:
+    """`before` was applied, `others` were made by somebody, `edits` came after, `patches` are the server's own."""
+    world = applied_world(parse(given["before"])) if "before" in given else World()
+    for entry in given.get("others", ()):
+        cluster = ClusterName(entry.get("cluster", "hub"))
+        world = world.holding(manifest_of(entry["object"]), cluster=cluster, manager=entry["by"])
+    for entry in given.get("edits", ()):
+        world = world.edited(entry["object"], entry["change"], entry["by"])
+    for entry in given.get("patches", ()):
+        world = world.patched(entry["object"], entry["change"])
+    for name in given.get("gone", ()):
+        world = world.without(name)
+    for what in given.get("unseen", ()):
+        world = world.unseen(what)
+    unreachable = frozenset(ClusterName(name) for name in given.get("unreachable", ()))
+    return replace(world, uids=given.get("uids", {}), unreachable=unreachable)
+
+
+def _answered(prediction: Prediction, answers: dict[str, str]) -> Prediction:
+    problem = answers.get(str(prediction.ref), "")
+    return replace(prediction, result=None, problem=problem) if problem else prediction
