@@ -4,13 +4,14 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import click
 
 from reconciler.cli.plan import paint
-from reconciler.cli.source import compute_or_stop, source_options
+from reconciler.cli.source import compute_or_stop, source_options, timeout_option
 from reconciler.errors import EdgeError, RefusedError
 from reconciler.pipeline.offline import Source, committed
 from reconciler.pipeline.online import apply_fleet, connect, plan_fleet, writing
@@ -23,12 +24,13 @@ _MAKE_ONE = "make one with: kfleet plan --out FILE"
 
 @click.command()
 @source_options
+@timeout_option
 @click.option(
     "--plan", "saved", type=click.Path(exists=True, dir_okay=False), help="Apply exactly this saved plan, or nothing."
 )
 @click.option("--working-tree", "is_uncommitted", is_flag=True, help="Apply the files as they lie there, uncommitted.")
 @click.option("--confirm-deletes", type=int, metavar="N", help="Allow exactly N deletes, whatever the policy says.")
-def apply(source: Source, saved: str | None, is_uncommitted: bool, confirm_deletes: int | None) -> int:
+def apply(source: Source, timeout: float, saved: str | None, is_uncommitted: bool, confirm_deletes: int | None) -> int:
     """Make the clusters hold what the fleet says.
 
     Takes a commit: the checked-out one, or --revision. A working tree with changes is refused.
@@ -49,7 +51,7 @@ def apply(source: Source, saved: str | None, is_uncommitted: bool, confirm_delet
     if record is not None:
         source = replace(source, overlay=record["overlay"])
     computed = compute_or_stop(source if is_uncommitted else committed(source))
-    connections = connect(computed.spec)
+    connections = connect(computed.spec, timedelta(seconds=timeout))
     try:
         with writing(computed, connections) as patience:
             made = plan_fleet(computed, connections, confirmed_deletes=confirm_deletes)

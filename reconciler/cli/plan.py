@@ -3,12 +3,13 @@
 import json
 import time
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import click
 
-from reconciler.cli.source import compute_or_stop, source_options
+from reconciler.cli.source import compute_or_stop, source_options, timeout_option
 from reconciler.errors import EdgeError, RefusedError
 from reconciler.pipeline.offline import Source, committed
 from reconciler.pipeline.online import connect, plan_fleet
@@ -18,6 +19,7 @@ from reconciler.status import narrowed, plan_exit_code, plan_markdown, plan_text
 
 @click.command()
 @source_options
+@timeout_option
 @click.option(
     "-o",
     "--output",
@@ -31,7 +33,13 @@ from reconciler.status import narrowed, plan_exit_code, plan_markdown, plan_text
 @click.option("--detailed-exitcode", "is_detailed", is_flag=True, help="Exit with 2 when there is something to do.")
 @click.option("--confirm-deletes", type=int, metavar="N", help="Allow exactly N deletes, whatever the policy says.")
 def plan(
-    source: Source, output: str, out: str | None, only: tuple[str, ...], is_detailed: bool, confirm_deletes: int | None
+    source: Source,
+    timeout: float,
+    output: str,
+    out: str | None,
+    only: tuple[str, ...],
+    is_detailed: bool,
+    confirm_deletes: int | None,
 ) -> int:
     """Show what would change on the clusters, and why; change nothing.
 
@@ -50,7 +58,7 @@ def plan(
     """
     started = time.monotonic()
     computed = compute_or_stop(_source_to_save(source) if out else source)
-    connections = connect(computed.spec)
+    connections = connect(computed.spec, timedelta(seconds=timeout))
     try:
         made = plan_fleet(computed, connections, confirmed_deletes=confirm_deletes)
     finally:

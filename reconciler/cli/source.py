@@ -32,6 +32,17 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return decorated
 
 
+timeout_option = click.option(
+    "--cluster-timeout",
+    "timeout",
+    type=click.FloatRange(min=0.1),
+    default=30,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait for an answer of a cluster.",
+)
+
+
 def read_and_tell(source: Source) -> FleetFiles:
     """The files, and a word on stderr about what they are: a working tree may hold what nobody committed."""
     files = read_files(source)

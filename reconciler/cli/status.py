@@ -1,11 +1,12 @@
 """`kfleet status`: how the clusters are."""
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import click
 
-from reconciler.cli.source import compute_or_stop, source_options
+from reconciler.cli.source import compute_or_stop, source_options, timeout_option
 from reconciler.health import Ailment, find_ailments
 from reconciler.pipeline.offline import Source
 from reconciler.pipeline.online import connect, look_at_fleet
@@ -16,14 +17,15 @@ GROUP = "kueue.x-k8s.io"
 
 @click.command()
 @source_options
+@timeout_option
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def status(source: Source, output: str) -> int:
+def status(source: Source, timeout: float, output: str) -> int:
     """Show how each cluster is: reachable, versions, objects, and what is not well.
 
     Exits with 0 when every cluster could be seen and every object is as wanted and works, with 4 otherwise.
     """
     computed = compute_or_stop(source)
-    connections = connect(computed.spec)
+    connections = connect(computed.spec, timedelta(seconds=timeout))
     try:
         looks = look_at_fleet(computed, connections)
     finally:

@@ -9,12 +9,13 @@ import os
 from base64 import b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from reconciler.edges.kubernetes import Access, ApiServer
+from reconciler.edges.kubernetes import TIMEOUT, Access, ApiServer
 from reconciler.errors import ClusterError
 from reconciler.objects import ClusterName
 from reconciler.spec.model import Cluster, SecretRef
@@ -23,9 +24,9 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _ASKED_FOR = {"exec", "auth-provider", "username", "password"}
 
 
-def open_cluster(cluster: Cluster, manager: ApiServer | None = None) -> ApiServer:
+def open_cluster(cluster: Cluster, manager: ApiServer | None = None, timeout: timedelta = TIMEOUT) -> ApiServer:
     """A connection to a cluster. `manager` is where the Secret lies that a cluster may name."""
-    return ApiServer(cluster.name, find_access(cluster, manager))
+    return ApiServer(cluster.name, find_access(cluster, manager), timeout=timeout)
 
 
 def find_access(cluster: Cluster, manager: ApiServer | None = None) -> Access:

@@ -24,6 +24,7 @@ from reconciler.ports import ApiKind
 
 FIELD_MANAGER = "kfleet"
 PAGE = 500
+TIMEOUT = timedelta(seconds=30)  # for one answer; a connection must stand within a sixth of it
 COMEBACKS = 10  # a server that has just started asks for some seconds, one at a time
 LONGEST_PAUSE = 5
 SERVER_SIDE_APPLY = "application/apply-patch+yaml"
@@ -53,7 +54,7 @@ class ApiServer:
         cluster: ClusterName,
         access: Access,
         *,
-        timeout: timedelta = timedelta(seconds=30),
+        timeout: timedelta = TIMEOUT,
         connections: int = 16,
     ) -> None:
         self.cluster, self.access, self.timeout = cluster, access, timeout
@@ -192,7 +193,7 @@ class ApiServer:
 
     def _send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> urllib3.BaseHTTPResponse:
         """One request. A reader comes back when a busy server asks it to; whether a writer may is not known here."""
-        timeout = urllib3.Timeout(connect=5, read=self.timeout.total_seconds())
+        timeout = urllib3.Timeout(connect=self.timeout.total_seconds() / 6, read=self.timeout.total_seconds())
         for _ in range(COMEBACKS):
             answer = self._pool.request(method, url, body=body, headers=headers, timeout=timeout)
             if method != "GET" or answer.status != 429:

@@ -4,10 +4,11 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 
 from reconciler.apply import Patience, apply_plan
 from reconciler.edges.access import open_cluster
-from reconciler.edges.kubernetes import ApiServer
+from reconciler.edges.kubernetes import TIMEOUT, ApiServer
 from reconciler.errors import ClusterError
 from reconciler.lease import LeaseName, held_lease, new_holder
 from reconciler.objects import ClusterName, Gap
@@ -33,14 +34,14 @@ class Connections:
             port.close()
 
 
-def connect(spec: FleetSpec) -> Connections:
+def connect(spec: FleetSpec, timeout: timedelta = TIMEOUT) -> Connections:
     """Connections to all clusters, the manager's first: it may hold the credentials of the others."""
     ports: dict[ClusterName, ApiServer] = {}
     gaps: list[Gap] = []
     for cluster in sorted(spec.clusters, key=lambda entry: entry.role is not Role.MANAGER):
         manager = ports.get(spec.manager.name) if spec.manager else None
         try:
-            ports[cluster.name] = open_cluster(cluster, manager)
+            ports[cluster.name] = open_cluster(cluster, manager, timeout)
         except ClusterError as error:
             gaps.append(Gap(cluster.name, "the cluster", error.problem))
     return Connections(ports, tuple(gaps))

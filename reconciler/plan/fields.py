@@ -5,14 +5,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import orjson
-from deepdiff import DeepDiff
-from deepdiff.operator import BaseOperatorPlus
 
 from reconciler.objects import Manifest
 from reconciler.ownership.dress import WANTED, is_dress, wanted_hash
 from reconciler.ownership.fields import owners_at
 from reconciler.ownership.takeover import CLIENT_SIDE, abandoned_fields
-from reconciler.ownership.values import is_equal, is_quantity
+from reconciler.ownership.values import is_equal
 from reconciler.plan.masking import masked
 from reconciler.plan.model import Cause, FieldChange
 from reconciler.prediction import Prediction
@@ -76,16 +74,12 @@ def digest(value: Any) -> str:
 
 
 def differences(old: Any, new: Any) -> Iterator[tuple[Path, Any, Any]]:
-    """Paths with the value before and after; None stands for a field that is not there."""
-    found = DeepDiff(
-        old, new, view="tree", threshold_to_diff_deeper=0, custom_operators=[_SameQuantity()], verbose_level=2
-    )
-    rows = [
-        (tuple(item.path(output_format="list")), _value(item.t1), _value(item.t2))
-        for items in found.values()
-        for item in items
-    ]
-    yield from sorted(rows, key=lambda row: [str(step).zfill(6) if isinstance(step, int) else step for step in row[0]])
+    """Paths with the value before and after; that nothing differs is told without any help."""
+    if is_equal(old, new):
+        return
+    from reconciler.plan import difference  # noqa: PLC0415  (see the top of that file)
+
+    yield from difference.differences(old, new)
 
 
 def path_text(path: Path) -> str:
@@ -95,27 +89,6 @@ def path_text(path: Path) -> str:
 
 def _is_plain(step: str) -> bool:
     return step.replace("_", "").replace("-", "").isalnum()
-
-
-class _SameQuantity(BaseOperatorPlus):
-    """Tells deepdiff that `9`, `"9"` and `9000m` are no difference."""
-
-    def match(self, level: Any) -> bool:
-        return is_quantity(_names(level)) and is_equal(level.t1, level.t2, _names(level))
-
-    def give_up_diffing(self, level: Any, diff_instance: Any) -> bool:  # noqa: ARG002  (deepdiff's signature)
-        return True
-
-    def normalize_value_for_hashing(self, parent: Any, obj: Any) -> Any:  # noqa: ARG002  (the same)
-        return obj
-
-
-def _names(level: Any) -> tuple[str, ...]:
-    return tuple(step for step in level.path(output_format="list") if isinstance(step, str))
-
-
-def _value(value: Any) -> Any:
-    return None if repr(value) == "not present" else value
 
 
 def _annotations(manifest: Manifest) -> Manifest:

@@ -112,7 +112,9 @@ def _replace(prediction: Prediction, judge: Judge) -> Change | Refusal | None:
         if judge.view.gaps:
             return _change(prediction, Action.HOLD, Reason.UNSEEN, f"{paths} cannot change in place")
         return _change(prediction, Action.REPLACE, Reason.IMMUTABLE, f"{paths} cannot change in place")
-    way_out = f"{paths} cannot change in place: add a {ref.kind} of another name, move its users over, then remove this"
+    way_out = (
+        f"{paths} cannot change in place: add another {ref.kind} with a new name, move its users over, then remove this"
+    )
     return Refusal(Refused.FIXED, way_out, ref.cluster, ref)
 
 

@@ -188,7 +188,7 @@ def test_decide_does_not_make_a_check_again_that_a_queue_uses() -> None:
     plan = plan_of(parse(CHECK % "new"), world)
     (refusal,) = plan.refusals
     assert refusal.reason is Refused.FIXED
-    assert "spec.controllerName cannot change in place: add a AdmissionCheck of another name" in refusal.problem
+    assert "spec.controllerName cannot change in place: add another AdmissionCheck with a new name" in refusal.problem
     assert not plan.writes
 
 

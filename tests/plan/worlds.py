@@ -19,7 +19,7 @@ from reconciler.spec.model import Cluster
 from tests.ownership.server import applied, edited, merged
 
 HUB = ClusterName("hub")
-REVISION = "c0ffee" + "0" * 34
+REVISION = "c0ffee5eed1dea5c0de7ab1eca5cade5decade42"
 POLICY = "kind: Fleet\nmetadata: {name: test}\nspec: {policy: {prune: {maxDeletes: 100, maxPercent: 100}}}\n"
 STANDALONE = "kind: Cluster\nmetadata: {name: hub}\nspec: {role: standalone}\n"
 QUEUE = """\
