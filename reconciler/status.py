@@ -51,12 +51,12 @@ def apply_exit_code(plan: Plan, outcomes: tuple[ClusterOutcome, ...]) -> int:
     return 0 if is_done else INCOMPLETE
 
 
-def plan_text(plan: Plan, paint: Paint = lambda text, _: text) -> str:
+def plan_text(plan: Plan, paint: Paint = lambda text, _: text, took: str = "") -> str:
     """Every change with its reason and fields; objects that stay as they are are only counted."""
     lines = [line for cluster in plan.clusters for line in _cluster_lines(cluster.name, cluster.changes, paint)]
     lines += [paint(f"gap: {gap}", "yellow") for gap in plan.gaps]
     lines += [paint(f"refused: {refusal}", "red") for refusal in plan.refusals]
-    return "\n".join((*lines, summary(plan)))
+    return "\n".join((*lines, summary(plan, took)))
 
 
 def narrowed(plan: Plan, patterns: tuple[str, ...]) -> Plan:
@@ -144,11 +144,13 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def summary(plan: Plan) -> str:
+def summary(plan: Plan, took: str = "") -> str:
+    """`+3 ~2 -1 =2994 (4 clusters, 1.2 s)`."""
     counts = " ".join(f"{SIGNS[action]}{count}" for action in Action if (count := plan.count(action)))
     clusters = f"{len(plan.clusters)} cluster" + ("" if len(plan.clusters) == 1 else "s")
     idle = ": the look was incomplete" if plan.gaps else ": no changes"
-    return f"{counts or 'no objects'} ({clusters})" + ("" if plan.writes or plan.refusals else idle)
+    facts = ", ".join(filter(None, (clusters, took)))
+    return f"{counts or 'no objects'} ({facts})" + ("" if plan.writes or plan.refusals else idle)
 
 
 def outcome_text(outcomes: tuple[ClusterOutcome, ...], paint: Paint = lambda text, _: text) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import groupby
 
 from reconciler.apply.objects import carry_out, drain
@@ -52,7 +53,7 @@ def narrow_inventory(port: ClusterPort, plan: ClusterPlan, patience: Patience) -
     # The set's own namespace goes without saying.
     own = {plan.set_name.namespace}
     is_same = narrowed.kinds == plan.inventory.kinds and narrowed.namespaces - own == plan.inventory.namespaces - own
-    if not (is_recorded and is_same):
+    if not (is_recorded and is_same and plan.inventory.fleet == plan.fleet):
         _write_parent(port, plan, narrowed, patience)
 
 
@@ -67,7 +68,7 @@ def _left(changes: Iterable[Change]) -> list[Ref]:
 
 
 def _write_parent(port: ClusterPort, plan: ClusterPlan, inventory: Inventory, patience: Patience) -> None:
-    manifest = parent_manifest(plan.set_name, inventory, plan.name, plan.uid)
+    manifest = parent_manifest(plan.set_name, replace(inventory, fleet=plan.fleet), plan.name, plan.uid)
     with_retries(
         lambda: port.apply_at(plan.set_name.path, manifest, manager=SET_MANAGER, is_forced=True, is_dry_run=False),
         patience,

@@ -12,9 +12,10 @@ import click
 
 from reconciler.cli.plan import paint
 from reconciler.cli.source import compute_or_stop, source_options, timeout_option
+from reconciler.cli.work import shown_work, verbose_option
 from reconciler.errors import EdgeError, RefusedError
 from reconciler.pipeline.offline import Source, committed
-from reconciler.pipeline.online import apply_fleet, connect, plan_fleet, writing
+from reconciler.pipeline.online import apply_fleet, connect, plan_fleet, wait_for_health, writing
 from reconciler.plan.record import FORMAT, find_moves, plan_record
 from reconciler.spec.schema import schema_folder
 from reconciler.status import apply_exit_code, outcome_text, plan_text
@@ -25,12 +26,29 @@ _MAKE_ONE = "make one with: kfleet plan --out FILE"
 @click.command()
 @source_options
 @timeout_option
+@verbose_option
+@click.option(
+    "--wait",
+    type=click.FloatRange(min=0),
+    default=3,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait until the written objects are well, before telling which are not.",
+)
 @click.option(
     "--plan", "saved", type=click.Path(exists=True, dir_okay=False), help="Apply exactly this saved plan, or nothing."
 )
 @click.option("--working-tree", "is_uncommitted", is_flag=True, help="Apply the files as they lie there, uncommitted.")
 @click.option("--confirm-deletes", type=int, metavar="N", help="Allow exactly N deletes, whatever the policy says.")
-def apply(source: Source, timeout: float, saved: str | None, is_uncommitted: bool, confirm_deletes: int | None) -> int:
+def apply(
+    source: Source,
+    timeout: float,
+    is_verbose: bool,
+    wait: float,
+    saved: str | None,
+    is_uncommitted: bool,
+    confirm_deletes: int | None,
+) -> int:
     """Make the clusters hold what the fleet says.
 
     Takes a commit: the checked-out one, or --revision. A working tree with changes is refused.
@@ -54,14 +72,18 @@ def apply(source: Source, timeout: float, saved: str | None, is_uncommitted: boo
     connections = connect(computed.spec, timedelta(seconds=timeout))
     try:
         with writing(computed, connections) as patience:
-            made = plan_fleet(computed, connections, confirmed_deletes=confirm_deletes)
+            with shown_work(is_verbose=is_verbose) as report:
+                made = plan_fleet(computed, connections, confirmed_deletes=confirm_deletes, report=report)
             if record is not None:
                 refuse_moved(record, plan_record(made, source.overlay))
             click.echo(plan_text(made, paint))
             outcomes = apply_fleet(computed, connections, made, patience)
+        ailments = wait_for_health(computed, connections, timedelta(seconds=wait if made.writes else 0))
     finally:
         connections.close()
     click.echo(outcome_text(outcomes, paint))
+    for ailment in ailments:
+        click.echo(paint(f"not well: {ailment}", "yellow"))
     click.echo(f"{time.monotonic() - started:.1f} s")
     return apply_exit_code(made, outcomes)
 

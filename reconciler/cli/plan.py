@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from reconciler.cli.source import compute_or_stop, source_options, timeout_option
+from reconciler.cli.work import shown_work, verbose_option
 from reconciler.errors import EdgeError, RefusedError
 from reconciler.pipeline.offline import Source, committed
 from reconciler.pipeline.online import connect, plan_fleet
@@ -20,6 +21,7 @@ from reconciler.status import narrowed, plan_exit_code, plan_markdown, plan_text
 @click.command()
 @source_options
 @timeout_option
+@verbose_option
 @click.option(
     "-o",
     "--output",
@@ -35,6 +37,7 @@ from reconciler.status import narrowed, plan_exit_code, plan_markdown, plan_text
 def plan(
     source: Source,
     timeout: float,
+    is_verbose: bool,
     output: str,
     out: str | None,
     only: tuple[str, ...],
@@ -60,7 +63,8 @@ def plan(
     computed = compute_or_stop(_source_to_save(source) if out else source)
     connections = connect(computed.spec, timedelta(seconds=timeout))
     try:
-        made = plan_fleet(computed, connections, confirmed_deletes=confirm_deletes)
+        with shown_work(is_verbose=is_verbose) as report:
+            made = plan_fleet(computed, connections, confirmed_deletes=confirm_deletes, report=report)
     finally:
         connections.close()
     record = plan_record(made, source.overlay)
@@ -72,7 +76,7 @@ def plan(
     elif output == "markdown":
         click.echo(plan_markdown(shown))
     else:
-        click.echo(f"{plan_text(shown, paint)}, {time.monotonic() - started:.1f} s")
+        click.echo(plan_text(shown, paint, f"{time.monotonic() - started:.1f} s"))
     return plan_exit_code(made, is_detailed=is_detailed)
 
 

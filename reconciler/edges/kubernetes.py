@@ -5,6 +5,7 @@ into model classes takes many times as long as the request, and because objects 
 """
 
 import json
+import logging
 import ssl
 import tempfile
 import threading
@@ -21,6 +22,8 @@ import urllib3
 from reconciler.errors import ClusterError, FieldCause
 from reconciler.objects import ClusterName, Manifest
 from reconciler.ports import ApiKind
+
+log = logging.getLogger(__name__)
 
 FIELD_MANAGER = "kfleet"
 PAGE = 500
@@ -183,10 +186,13 @@ class ApiServer:
         headers = {"Accept": accept, "Content-Type": content_type}
         if self.access.token:
             headers["Authorization"] = f"Bearer {self.access.token}"
+        started = time.monotonic()
         try:
             answer = self._send(method, url, headers, None if body is None else orjson.dumps(body))
         except urllib3.exceptions.HTTPError as error:
             raise ClusterError(self.cluster, f"{method} {path}: {_cause(error)}") from error
+        facts = {"cluster": self.cluster, "method": method, "path": path, "status": answer.status}
+        log.debug("request", extra={**facts, "milliseconds": round(1000 * (time.monotonic() - started))})
         if answer.status >= 400:
             raise _refusal(self.cluster, f"{method} {path}", answer.status, answer.data)
         return _decoded(answer.data)
@@ -256,6 +262,8 @@ def _api_root(api_version: str) -> str:
 def _tls(access: Access) -> ssl.SSLContext:
     context = ssl.create_default_context(cadata=access.ca or None)
     if access.is_unverified:
+        # The kubeconfig says so: a warning with every request would tell its owner nothing new.
+        urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if access.client_certificate:

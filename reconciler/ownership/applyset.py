@@ -6,8 +6,8 @@ before the writes and narrowed after full success, so that a crash at any point 
 
 import hashlib
 from base64 import urlsafe_b64encode
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from reconciler.objects import ClusterName, Manifest, Ref
 
@@ -18,6 +18,7 @@ KINDS = "applyset.kubernetes.io/contains-group-kinds"
 NAMESPACES = "applyset.kubernetes.io/additional-namespaces"
 CLUSTER = "kfleet.dev/cluster"
 CLUSTER_UID = "kfleet.dev/cluster-uid"
+FLEET = "kfleet.dev/fleet-uids"
 TOOL = "kfleet"
 TOOL_VERSION = f"{TOOL}/v1"
 
@@ -46,23 +47,25 @@ class SetName:
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """What the parent says: the kinds (`Kind.group`) and namespaces of members, and whose cluster it believes to be."""
+    """What the parent says: the kinds (`Kind.group`) and namespaces of members, and whose cluster it believes to be.
+
+    On the manager, `fleet` holds the uid that each cluster had when the fleet first wrote to it.
+    """
 
     kinds: frozenset[str] = frozenset()
     namespaces: frozenset[str] = frozenset()
     cluster: str = ""
     cluster_uid: str = ""
     tool: str = ""
+    fleet: Mapping[str, str] = field(default_factory=dict)
 
     def with_members(self, refs: Iterable[Ref]) -> "Inventory":
         """The same set, wide enough for these members too."""
         members = tuple(refs)
-        return Inventory(
-            self.kinds | {kind_text(ref) for ref in members},
-            self.namespaces | {ref.namespace for ref in members if ref.namespace},
-            self.cluster,
-            self.cluster_uid,
-            self.tool,
+        return replace(
+            self,
+            kinds=self.kinds | {kind_text(ref) for ref in members},
+            namespaces=self.namespaces | {ref.namespace for ref in members if ref.namespace},
         )
 
 
@@ -80,7 +83,14 @@ def read_parent(parent: Manifest | None) -> Inventory | None:
         annotations.get(CLUSTER, ""),
         annotations.get(CLUSTER_UID, ""),
         annotations.get(TOOLING, "").partition("/")[0],
+        _read_fleet(annotations.get(FLEET, "")),
     )
+
+
+def _read_fleet(text: str) -> Mapping[str, str]:
+    """`east=uid,west=uid`; an entry that somebody broke is as good as none."""
+    pairs = (entry.partition("=") for entry in text.split(","))
+    return {name: uid for name, _, uid in pairs if name and uid}
 
 
 def parent_manifest(name: SetName, inventory: Inventory, cluster: ClusterName, cluster_uid: str) -> Manifest:
@@ -97,6 +107,11 @@ def parent_manifest(name: SetName, inventory: Inventory, cluster: ClusterName, c
                 NAMESPACES: ",".join(sorted(inventory.namespaces - {name.namespace})),
                 CLUSTER: cluster,
                 CLUSTER_UID: cluster_uid,
+                **({FLEET: _fleet_text(inventory.fleet)} if inventory.fleet else {}),
             },
         },
     }
+
+
+def _fleet_text(fleet: Mapping[str, str]) -> str:
+    return ",".join(f"{name}={uid}" for name, uid in sorted(fleet.items()))

@@ -1,6 +1,7 @@
 """The line with clusters: connect, look, plan, apply."""
 
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from reconciler.apply import Patience, apply_plan
 from reconciler.edges.access import open_cluster
 from reconciler.edges.kubernetes import TIMEOUT, ApiServer
 from reconciler.errors import ClusterError
+from reconciler.health import Ailment, find_ailments
 from reconciler.lease import LeaseName, held_lease, new_holder
 from reconciler.objects import ClusterName, Gap
 from reconciler.outcome import ClusterOutcome
@@ -20,6 +22,14 @@ from reconciler.predict import look, predict
 from reconciler.prediction import ClusterView, Prediction
 from reconciler.spec import FleetSpec
 from reconciler.spec.model import Cluster, Role
+
+HEALTH_POLL = 0.5
+
+Report = Callable[[ClusterName, str], None]
+
+
+def _tell_nobody(_cluster: ClusterName, _step: str) -> None:
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +57,11 @@ def connect(spec: FleetSpec, timeout: timedelta = TIMEOUT) -> Connections:
     return Connections(ports, tuple(gaps))
 
 
-def look_at_fleet(computed: Computed, connections: Connections) -> Looks:
+def look_at_fleet(computed: Computed, connections: Connections, report: Report = _tell_nobody) -> Looks:
     """Look at all clusters at the same time, and ask them where looking is not enough."""
     clusters = [cluster for cluster in computed.spec.clusters if cluster.name in connections.ports]
     with ThreadPoolExecutor(max(len(clusters), 1)) as pool:
-        seen = list(pool.map(lambda cluster: _look_at(computed, cluster, connections), clusters))
+        seen = list(pool.map(lambda cluster: _look_at(computed, cluster, connections, report), clusters))
     return Looks(
         [view for view, _ in seen],
         {view.name: predictions for view, predictions in seen},
@@ -59,8 +69,25 @@ def look_at_fleet(computed: Computed, connections: Connections) -> Looks:
     )
 
 
-def plan_fleet(computed: Computed, connections: Connections, *, confirmed_deletes: int | None = None) -> Plan:
-    return make_plan(computed.spec, look_at_fleet(computed, connections), confirmed_deletes=confirmed_deletes)
+def plan_fleet(
+    computed: Computed, connections: Connections, *, confirmed_deletes: int | None = None, report: Report = _tell_nobody
+) -> Plan:
+    return make_plan(computed.spec, look_at_fleet(computed, connections, report), confirmed_deletes=confirmed_deletes)
+
+
+def wait_for_health(computed: Computed, connections: Connections, patience: timedelta) -> tuple[Ailment, ...]:
+    """What is not well after a while: Kueue needs a moment to look at what was written."""
+    deadline = time.monotonic() + patience.total_seconds()
+    while True:
+        looks = look_at_fleet(computed, connections)
+        ailments = tuple(
+            ailment
+            for view in looks.views
+            for ailment in find_ailments(view, (entry.ref for entry in computed.desired.of_cluster(view.name)))
+        )
+        if not ailments or time.monotonic() > deadline:
+            return ailments
+        time.sleep(HEALTH_POLL)
 
 
 def apply_fleet(
@@ -84,9 +111,13 @@ def writing(computed: Computed, connections: Connections) -> Iterator[Patience]:
 
 
 def _look_at(
-    computed: Computed, cluster: Cluster, connections: Connections
+    computed: Computed, cluster: Cluster, connections: Connections, report: Report
 ) -> tuple[ClusterView, tuple[Prediction, ...]]:
     port = connections.ports[cluster.name]
     objects = computed.desired.of_cluster(cluster.name)
+    report(cluster.name, "looking")
     view = look(port, SetName(computed.spec.fleet.name, cluster.kueue.namespace), (entry.ref for entry in objects))
-    return view, predict(port, cluster, view, objects) if view.is_reachable else ()
+    report(cluster.name, f"comparing {len(objects)} objects" if view.is_reachable else "not reachable")
+    predictions = predict(port, cluster, view, objects) if view.is_reachable else ()
+    report(cluster.name, "seen" if view.is_reachable else "not reachable")
+    return view, predictions

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from reconciler.ownership.applyset import TOOL
+from reconciler.ownership.applyset import FLEET, TOOL
 from reconciler.plan.model import Action, Change, Refusal, Refused
 from reconciler.plan.prune import members_of
 from reconciler.prediction import ClusterView
@@ -25,6 +25,15 @@ def guard_identity(view: ClusterView) -> Iterator[Refusal]:
             f"its uid is {view.uid}, and was {known.cluster_uid}; if that is right, delete the ConfigMap "
             f"{view.set_name.namespace}/{view.set_name.name} there"
         )
+        yield Refusal(Refused.MOVED, problem, view.name)
+
+
+def guard_replacement(view: ClusterView, manager: ClusterView | None) -> Iterator[Refusal]:
+    """A cluster that was made anew knows nothing of the fleet; the manager remembers which one it was."""
+    known = manager.inventory.fleet.get(view.name) if manager and manager.inventory else None
+    if manager and known and known != view.uid:
+        forget = f"kubectl -n {manager.set_name.namespace} annotate configmap {manager.set_name.name} {FLEET}-"
+        problem = f"its uid is {view.uid}, and was {known}; if that is right, on {manager.name}: {forget}"
         yield Refusal(Refused.MOVED, problem, view.name)
 
 

@@ -8,7 +8,7 @@ from reconciler.kueue.upgrade import to_canonical
 from reconciler.objects import ClusterName, Gap, Manifest
 from reconciler.ownership.applyset import Inventory
 from reconciler.plan.cohorts import order_cohorts
-from reconciler.plan.guards import guard_deletes, guard_emptiness, guard_identity
+from reconciler.plan.guards import guard_deletes, guard_emptiness, guard_identity, guard_replacement
 from reconciler.plan.model import Action, Change, ClusterPlan, Plan, Reason, Refusal
 from reconciler.plan.objects import Judge, decide
 from reconciler.plan.prune import decide_leftovers, members_of
@@ -30,19 +30,36 @@ class Looks:
 
 def make_plan(spec: FleetSpec, looks: Looks, *, confirmed_deletes: int | None = None) -> Plan:
     reachable = [view for view in looks.views if view.is_reachable]
+    manager = next((view for view in reachable if spec.manager and view.name == spec.manager.name), None)
     refusals: list[Refusal] = []
     clusters: list[ClusterPlan] = []
     for view in reachable:
         changes, refused = _plan_cluster(spec, view, looks.predictions[view.name])
-        refusals += [*guard_identity(view), *refused]
-        inventory = view.inventory or Inventory()
-        clusters.append(ClusterPlan(view.name, view.uid, changes, view.set_name, inventory, is_complete=not view.gaps))
+        refusals += [*guard_identity(view), *guard_replacement(view, manager), *refused]
+        clusters.append(
+            ClusterPlan(
+                view.name,
+                view.uid,
+                changes,
+                view.set_name,
+                view.inventory or Inventory(),
+                is_complete=not view.gaps,
+                fleet=_remembered(spec, manager, reachable) if view is manager else {},
+            )
+        )
     wanted = sum(len(predictions) for predictions in looks.predictions.values())
     everything = [change for cluster in clusters for change in cluster.changes]
     refusals += guard_emptiness(reachable, wanted)
     refusals += guard_deletes(reachable, everything, spec.fleet.policy.prune, confirmed_deletes)
     gaps = (*looks.gaps, *(gap for view in looks.views for gap in view.gaps))
     return Plan(spec.fleet.name, spec.revision, tuple(clusters), tuple(refusals), gaps)
+
+
+def _remembered(spec: FleetSpec, manager: ClusterView, views: Sequence[ClusterView]) -> Mapping[str, str]:
+    """The uid of every cluster of the fleet; what is known already stays until somebody takes it back."""
+    known = manager.inventory.fleet if manager.inventory else {}
+    uids = {**{str(view.name): view.uid for view in views}, **known}
+    return {cluster.name: uids[cluster.name] for cluster in spec.clusters if cluster.name in uids}
 
 
 def _plan_cluster(

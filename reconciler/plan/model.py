@@ -1,5 +1,6 @@
 """The plan as values. It is complete: who applies it reads nothing else and decides nothing."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -111,6 +112,7 @@ class ClusterPlan:
     """What happens to one cluster, and what apply must know about it.
 
     After a look that was not complete, the inventory may not be narrowed: what was not seen may still be there.
+    `fleet` is what the manager remembers of all clusters: the uid of each.
     """
 
     name: ClusterName
@@ -119,6 +121,7 @@ class ClusterPlan:
     set_name: SetName
     inventory: Inventory
     is_complete: bool = True
+    fleet: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

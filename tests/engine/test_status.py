@@ -1,0 +1,78 @@
+"""`kfleet status` and what apply tells of health, on real clusters."""
+
+from tests.engine.documents import flavor, queue, tenant
+from tests.engine.worlds import World
+from tests.support import Kfleet
+
+
+def small(name: str, **more: object) -> tuple[dict[str, object], ...]:
+    return flavor(name), queue(name, name, **more), tenant(name, name)
+
+
+def test_status_of_a_fleet_that_is_well(world: World) -> None:
+    world.commit(*small(world.name))
+    applied = world.apply()
+    assert applied.code == 0 and "not well" not in applied.out
+    answer = world.run("status")
+    assert (answer.code, answer.out) == (0, "worker1: ok, kueue v1beta2, 4 objects as wanted\n")
+
+
+def test_status_says_what_ails_a_queue_and_what_to_do(world: World) -> None:
+    world.commit(*small(world.name, stopPolicy="Hold"))
+    applied = world.apply("--wait", "0.1")
+    assert applied.code == 0
+    assert f"not well: worker1/ClusterQueue/{world.name}: Stopped: " in applied.out
+    answer = world.run("status", "-o", "json")
+    (row,) = answer.record["clusters"]
+    assert answer.code == 4 and row["reachable"] and not row["pending"]
+    assert any("Set stopPolicy to None when it shall admit again." in line for line in row["ailments"])
+
+
+def test_status_counts_what_a_plan_would_do(world: World) -> None:
+    world.commit(*small(world.name))
+    answer = world.run("status")
+    assert answer.code == 4
+    assert answer.out.startswith("worker1: needs attention, kueue v1beta2, 0 objects as wanted, 4 to create\n")
+
+
+def test_status_names_a_cluster_that_cannot_be_reached(world: World) -> None:
+    world.commit(*small(world.name))
+    path = world.folder / "fleet" / "fleet.yaml"
+    path.write_text(path.read_text().replace("context: worker1", "context: nowhere"))
+    world.commit_all()
+    answer = world.run("status")
+    assert answer.code == 4
+    assert answer.out.startswith("worker1: unreachable\n  the cluster: no context 'nowhere' in ")
+
+
+def test_plan_shows_its_requests_when_asked(world: World, kfleet: Kfleet) -> None:
+    world.commit(*small(world.name))
+    answer = kfleet("plan", "-v", "--repo", str(world.folder))
+    listed = [
+        line for line in answer.stderr.splitlines() if "GET /apis/kueue.x-k8s.io/v1beta2/clusterqueues  200" in line
+    ]
+    assert len(listed) == 1 and listed[0].startswith("worker1  ")
+    assert " ms" in listed[0]
+
+
+def test_plan_refuses_a_cluster_that_was_made_anew(wide_world: World) -> None:
+    world = wide_world
+    manager, worker, _ = world.contexts
+    world.commit(*small(world.name))
+    assert world.apply().code == 0
+    parent = world.api(manager).get(world.set_name.path)
+    annotation = "kfleet.dev/fleet-uids"
+    recorded = parent["metadata"]["annotations"][annotation]
+    uid = world.api(worker).get("/api/v1/namespaces/kube-system")["metadata"]["uid"]
+    assert f"{worker}={uid}" in recorded
+    changed = {"metadata": {"annotations": {annotation: recorded.replace(uid, "another")}}}
+    world.api(manager).patch(world.set_name.path, changed)
+
+    refused = world.plan()
+    assert (refused.code, refused.refusals) == (3, [("moved", worker)])
+    assert world.apply().code == 3
+    # It is remembered until somebody says that the new one is right.
+    assert world.plan().code == 3
+    forget = ("-n", "kueue-system", "annotate", "configmap", world.set_name.name, f"{annotation}-")
+    world.kubectl(*forget, cluster=manager)
+    assert world.plan().code == 0

@@ -1,0 +1,142 @@
+"""How a cluster is reached, tried on a real API server."""
+
+import json
+import os
+import shutil
+import sys
+from base64 import b64encode
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from reconciler.edges.access import open_cluster
+from reconciler.errors import ClusterError
+from reconciler.sandbox.fleet import Sandbox
+from reconciler.spec import FleetFiles, parse_fleet
+from reconciler.spec.model import Cluster
+
+
+def cluster(access: str) -> Cluster:
+    text = (
+        "apiVersion: kfleet.dev/v1alpha1\nkind: Fleet\nmetadata: {name: test}\n---\n"
+        "apiVersion: kfleet.dev/v1alpha1\nkind: Cluster\nmetadata: {name: worker1}\n"
+        f"spec: {{role: worker{access and f', access: {access}'}}}\n"
+    )
+    return parse_fleet(FleetFiles("test", "", {"fleet/a.yaml": text.encode()})).clusters[0]
+
+
+def uid_of(fleet: Sandbox, name: str = "worker1") -> str:
+    return str(fleet.api(name).get("/api/v1/namespaces/kube-system")["metadata"]["uid"])
+
+
+def uid_through(access: str, **more: Any) -> str:
+    port = open_cluster(cluster(access), **more)
+    try:
+        return str(port.get("/api/v1/namespaces/kube-system")["metadata"]["uid"])
+    finally:
+        port.close()
+
+
+def test_access_by_context_and_file(fleet: Sandbox) -> None:
+    assert uid_through(f"{{context: worker2, kubeconfig: {fleet.state.kubeconfig}}}") == uid_of(fleet, "worker2")
+
+
+def test_access_by_the_cluster_name_in_the_default_files(fleet: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", os.pathsep.join(["/nowhere/config", str(fleet.state.kubeconfig)]))
+    assert uid_through("") == uid_of(fleet)
+
+
+def test_access_by_the_current_context_of_a_named_file(fleet: Sandbox) -> None:
+    path = fleet.folder / "worker2" / "kubeconfig"
+    assert uid_through(f"{{kubeconfig: {path}}}") == uid_of(fleet, "worker2")
+
+
+@pytest.mark.parametrize("is_path", [True, False])
+def test_access_by_a_variable(fleet: Sandbox, monkeypatch: pytest.MonkeyPatch, *, is_path: bool) -> None:
+    path = fleet.folder / "worker1" / "kubeconfig"
+    monkeypatch.setenv("WORKER", str(path) if is_path else path.read_text())
+    assert uid_through("{env: WORKER}") == uid_of(fleet)
+
+
+def test_access_by_a_secret_on_the_manager(fleet: Sandbox, unique: str) -> None:
+    content = b64encode((fleet.folder / "worker1" / "kubeconfig").read_bytes()).decode()
+    metadata = {"name": unique, "namespace": "kueue-system"}
+    manager = fleet.api("manager")
+    manager.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"kubeconfig": content}})
+    try:
+        reference = f"{{secretRef: {{namespace: kueue-system, name: {unique}}}}}"
+        assert uid_through(reference, manager=manager) == uid_of(fleet)
+        with pytest.raises(ClusterError, match="has no key 'other'"):
+            uid_through(reference.replace("}}", ", key: other}}"), manager=manager)
+    finally:
+        manager.delete(f"/api/v1/namespaces/kueue-system/secrets/{unique}")
+
+
+def test_access_by_files_beside_the_kubeconfig(fleet: Sandbox, tmp_path: Path) -> None:
+    known = fleet.state.cluster("worker1").access
+    for name, text in (("ca.crt", known.ca), ("me.crt", known.client_certificate), ("me.key", known.client_key)):
+        (tmp_path / name).write_text(text)
+    content = yaml.safe_load((fleet.folder / "worker1" / "kubeconfig").read_text())
+    content["clusters"][0]["cluster"] = {"server": known.server, "certificate-authority": "ca.crt"}
+    content["users"][0]["user"] = {"client-certificate": "me.crt", "client-key": "me.key"}
+    (tmp_path / "config").write_text(yaml.safe_dump(content))
+    assert uid_through(f"{{kubeconfig: {tmp_path / 'config'}}}") == uid_of(fleet)
+
+
+def test_access_by_a_plugin_that_has_to_be_run(fleet: Sandbox, tmp_path: Path) -> None:
+    known = fleet.state.cluster("worker1").access
+    status = {"clientCertificateData": known.client_certificate, "clientKeyData": known.client_key}
+    credential = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status}
+    (tmp_path / "credential.json").write_text(json.dumps(credential))
+    plugin = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": shutil.which("cat") or sys.executable,
+        "args": [str(tmp_path / "credential.json")],
+        "interactiveMode": "Never",
+    }
+    content = yaml.safe_load((fleet.folder / "worker1" / "kubeconfig").read_text())
+    content["users"][0]["user"] = {"exec": plugin}
+    (tmp_path / "config").write_text(yaml.safe_dump(content))
+    assert uid_through(f"{{kubeconfig: {tmp_path / 'config'}}}") == uid_of(fleet)
+
+
+def test_access_without_verification_is_possible_where_the_kubeconfig_says_so(fleet: Sandbox, tmp_path: Path) -> None:
+    content = yaml.safe_load((fleet.folder / "worker1" / "kubeconfig").read_text())
+    server = content["clusters"][0]["cluster"]
+    del server["certificate-authority-data"]
+    (tmp_path / "config").write_text(yaml.safe_dump(content))
+    with pytest.raises(ClusterError, match="certificate"):
+        uid_through(f"{{kubeconfig: {tmp_path / 'config'}}}")
+    server["insecure-skip-tls-verify"] = True
+    (tmp_path / "config").write_text(yaml.safe_dump(content))
+    assert uid_through(f"{{kubeconfig: {tmp_path / 'config'}}}") == uid_of(fleet)
+
+
+@pytest.mark.parametrize(
+    ("access", "problem"),
+    [
+        ("{context: mars, kubeconfig: CONFIG}", r"no context 'mars' in .*; there are: manager, worker1, worker2"),
+        ("{context: worker1, kubeconfig: /nowhere/config}", "no kubeconfig: /nowhere/config does not exist"),
+        ("{env: NOT_SET}", "the environment variable NOT_SET is not set"),
+        ("{inCluster: true}", "works inside of a pod only"),
+        ("{secretRef: {name: x}}", "needs a manager cluster"),
+        ("{kubeconfig: BROKEN}", "the kubeconfig is no YAML"),
+        ("{kubeconfig: LIST}", "the kubeconfig is no mapping"),
+    ],
+)
+def test_access_that_is_wrong_is_one_message(fleet: Sandbox, tmp_path: Path, access: str, problem: str) -> None:
+    (tmp_path / "broken").write_text("token: [sesame")
+    (tmp_path / "list").write_text("- 1\n")
+    files = {"CONFIG": fleet.state.kubeconfig, "BROKEN": tmp_path / "broken", "LIST": tmp_path / "list"}
+    for name, path in files.items():
+        access = access.replace(name, str(path))
+    with pytest.raises(ClusterError, match=problem) as failure:
+        uid_through(access)
+    assert "sesame" not in str(failure.value)
+
+
+def test_access_never_shows_itself(fleet: Sandbox) -> None:
+    known = fleet.state.cluster("worker1").access
+    assert repr(known) == f"Access({known.server})"
