@@ -18,21 +18,24 @@ def write_fleet(folder: Path, *, workers: int, queues: int) -> int:
     return len(documents)
 
 
-def write_native_fleet(folder: Path, *, context: str, kubeconfig: Path, objects: int) -> int:
-    """One cluster with a third each of flavors, queues with 4 flavors x 3 resources, and LocalQueues, as they are."""
+def write_native_fleet(folder: Path, *, contexts: list[str], kubeconfig: Path, objects: int) -> int:
+    """On each cluster a third each of flavors, queues with 4 flavors x 3 resources, and LocalQueues, as they are."""
     third = objects // 3
+    everywhere = "annotations: {kfleet.dev/clusters: all}"
     documents = [f"{HEADER}kind: Fleet\nmetadata: {{name: bench}}\nspec: {{policy: {{prune: {{maxPercent: 100}}}}}}\n"]
-    access = f"{{context: {context}, kubeconfig: {kubeconfig}}}"
-    documents.append(
-        f"{HEADER}kind: Cluster\nmetadata: {{name: {context}}}\nspec: {{role: standalone, access: {access}}}\n"
-    )
+    for context in contexts:
+        access = f"{{context: {context}, kubeconfig: {kubeconfig}}}"
+        documents.append(
+            f"{HEADER}kind: Cluster\nmetadata: {{name: {context}}}\nspec: {{role: standalone, access: {access}}}\n"
+        )
     documents += [
-        f"{KUEUE}kind: ResourceFlavor\nmetadata: {{name: bench-{n:04}}}\nspec: {{nodeLabels: {{class: c{n}}}}}\n"
+        f"{KUEUE}kind: ResourceFlavor\nmetadata: {{name: bench-{n:04}, {everywhere}}}\n"
+        f"spec: {{nodeLabels: {{class: c{n}}}}}\n"
         for n in range(third)
     ]
     documents += [_native_queue(number, third) for number in range(third)]
     documents += [
-        f"{KUEUE}kind: LocalQueue\nmetadata: {{name: bench-{n:04}, namespace: default}}\n"
+        f"{KUEUE}kind: LocalQueue\nmetadata: {{name: bench-{n:04}, namespace: default, {everywhere}}}\n"
         f"spec: {{clusterQueue: bench-{n:04}}}\n"
         for n in range(third)
     ]
@@ -88,7 +91,7 @@ def _native_queue(number: int, flavors: int) -> str:
         for name in chosen
     )
     return f"""{KUEUE}kind: ClusterQueue
-metadata: {{name: bench-{number:04}}}
+metadata: {{name: bench-{number:04}, annotations: {{kfleet.dev/clusters: all}}}}
 spec:
   namespaceSelector: {{}}
   resourceGroups:

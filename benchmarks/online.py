@@ -6,8 +6,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import orjson
@@ -22,6 +23,7 @@ from reconciler.sandbox.kubectl import kubectl_command
 from reconciler.sandbox.wish import Wish
 
 OBJECTS = 3000
+CLUSTERS = 10
 KINDS = ("resourceflavors", "clusterqueues", "localqueues")
 KFLEET = str(Path(sys.executable).parent / "kfleet")
 
@@ -29,10 +31,18 @@ Row = tuple[str, str, str]
 
 
 def measure() -> list[Row]:
-    sandbox = up(Wish("bench", workers=1, nodes="0", is_owned=True))
+    with tempfile.TemporaryDirectory() as scratch:
+        with _sandbox("bench", workers=1) as sandbox:
+            rows = [*_first_apply(sandbox, Path(scratch)), *_nothing_to_do(sandbox, Path(scratch))]
+        with _sandbox("bench-wide", workers=CLUSTERS - 1) as sandbox:
+            return [*rows, *_many_clusters(sandbox, Path(scratch))]
+
+
+@contextmanager
+def _sandbox(name: str, workers: int) -> Iterator[Sandbox]:
+    sandbox = up(Wish(name, workers=workers, nodes="0", is_owned=True))
     try:
-        with tempfile.TemporaryDirectory() as scratch:
-            return [*_first_apply(sandbox, Path(scratch)), *_nothing_to_do(sandbox, Path(scratch))]
+        yield sandbox
     finally:
         sandbox.down()
 
@@ -52,13 +62,13 @@ def _nothing_to_do(sandbox: Sandbox, scratch: Path) -> list[Row]:
     computed = _computed(fleet)
     planning = min(_seconds(lambda: _plan(computed)) for _ in range(3))
     whole = min(_seconds(lambda: _run(KFLEET, "plan", "--repo", str(fleet))) for _ in range(3))
+    memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     manifests = scratch / "manifests.json"
     items = [dict(manifest) for manifest in write_offline(computed, ClusterName("manager"))]
     manifests.write_bytes(orjson.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
     arguments = ("--server-side", "--field-manager=kfleet", "-f", str(manifests))
     diff = _seconds(lambda: _run(*kubectl_command(sandbox.state, "manager", "diff", *arguments)))
     apply = _seconds(lambda: _run(*kubectl_command(sandbox.state, "manager", "apply", *arguments)))
-    memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     return [
         (
             f"plan, nothing to do, {OBJECTS:,} objects: look, compare and plan, against LIST and decode",
@@ -72,13 +82,30 @@ def _nothing_to_do(sandbox: Sandbox, scratch: Path) -> list[Row]:
             "-",
             f"{listing:.2f} / {planning:.2f} / {whole:.2f}",
         ),
-        ("peak memory of the largest process started (kubectl among them)", "-", f"{memory:.0f} MiB"),
+        ("peak memory of `kfleet apply` and `kfleet plan` of these objects", "-", f"{memory:.0f} MiB"),
+    ]
+
+
+def _many_clusters(sandbox: Sandbox, scratch: Path) -> list[Row]:
+    """The same objects on one cluster, and on each of ten: what the tenfold fleet costs."""
+    names = [str(cluster.name) for cluster in sandbox.state.clusters]
+    times = {}
+    for contexts in (names[:1], names):
+        folder = scratch / f"wide-{len(contexts)}"
+        write_native_fleet(folder, contexts=contexts, kubeconfig=sandbox.state.kubeconfig, objects=300)
+        _run(KFLEET, "apply", "--repo", str(folder), "--working-tree", "--wait", "0")
+        computed = _computed(folder)
+        times[len(contexts)] = min(_seconds(lambda computed=computed: _plan(computed)) for _ in range(3))
+    ratio = times[CLUSTERS] / times[1]
+    seconds = f"{times[1]:.2f} s and {times[CLUSTERS]:.2f} s"
+    return [
+        (f"plan of {CLUSTERS} clusters with 300 objects each, against one of them", "-", f"{ratio:.1f} x ({seconds})")
     ]
 
 
 def _fleet(sandbox: Sandbox, scratch: Path, context: str) -> Path:
     folder = scratch / context
-    write_native_fleet(folder, context=context, kubeconfig=sandbox.state.kubeconfig, objects=OBJECTS)
+    write_native_fleet(folder, contexts=[context], kubeconfig=sandbox.state.kubeconfig, objects=OBJECTS)
     return folder
 
 

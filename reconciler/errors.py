@@ -14,6 +14,9 @@ exit codes.
 
 from dataclasses import dataclass
 
+# No answer at all, too many requests, and servers that are just starting or stopping.
+_BUSY = {0, 429, 502, 503, 504}
+
 
 class KfleetError(Exception):
     """The root, so that the command line can tell our messages from a defect."""
@@ -68,6 +71,16 @@ class ClusterError(EdgeError):
     ) -> None:
         self.status, self.reason, self.causes = status, reason, causes
         super().__init__(where, problem)
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether the same request may succeed later. A field that another manager holds will not free itself."""
+        if self.status == 409:
+            return self.reason == "Conflict" and not self.causes
+        if self.status == 500:
+            # A webhook that is down is an InternalError. Without a reason the object cannot be applied at all.
+            return self.reason == "InternalError"
+        return self.status in _BUSY
 
 
 class GitError(EdgeError):

@@ -11,8 +11,6 @@ from typing import TypeVar
 from reconciler.errors import ClusterError
 
 Answer = TypeVar("Answer")
-_BUSY = {429, 502, 503, 504}
-_FIELD_CONFLICT = "FieldManagerConflict"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +44,7 @@ def with_retries(request: Callable[[], Answer], patience: Patience) -> tuple[Ans
         try:
             return request(), attempts
         except ClusterError as error:
-            if not may_pass(error) or patience.is_spent.is_set():
+            if not error.may_pass or patience.is_spent.is_set():
                 raise
             if time.monotonic() + pause > deadline:
                 _run_out(patience, error)
@@ -68,14 +66,3 @@ def _run_out(patience: Patience, error: ClusterError) -> None:
         patience.is_spent.set()
     if not error.status:
         patience.is_silent.set()
-
-
-def may_pass(error: ClusterError) -> bool:
-    """Whether the same request may succeed later. A field that another manager holds will not free itself."""
-    if error.status == 409:
-        is_contested = any(cause.reason == _FIELD_CONFLICT for cause in error.causes)
-        return error.reason == "Conflict" and not is_contested
-    if error.status == 500:
-        # A webhook that is down is an InternalError. Without a reason it is an object that cannot be applied at all.
-        return error.reason == "InternalError"
-    return error.status == 0 or error.status in _BUSY

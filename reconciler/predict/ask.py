@@ -23,7 +23,6 @@ from reconciler.spec.model import Cluster
 FIELD_MANAGER = "kfleet"
 PARALLEL = 16
 _CONFLICT = "FieldManagerConflict"
-_NOT_NOW = {0, 429, 502, 503, 504}
 _PAUSES = (0.2, 0.4)
 
 
@@ -93,7 +92,7 @@ def _answered(asked: _Asked, path: str, prediction: Prediction) -> Prediction:
 
 def _unasked(prediction: Prediction, error: ClusterError) -> Prediction:
     """A server that says no is believed; one that cannot say anything now (a webhook is down) is asked by apply."""
-    if not _may_pass(error):
+    if not error.may_pass:
         return _changed(prediction, problem=error.problem)
     result = merged(prediction.live, prediction.wanted, FIELD_MANAGER) if prediction.live else None
     return _changed(prediction, result=result, is_static=True)
@@ -105,7 +104,7 @@ def _dry_run(asked: _Asked, path: str, wanted: Manifest, *, is_forced: bool) -> 
         try:
             return _dry_run_once(asked, path, wanted, is_forced=is_forced)
         except ClusterError as error:
-            if not _may_pass(error):
+            if not error.may_pass:
                 raise
         time.sleep(pause)
     try:
@@ -120,15 +119,6 @@ def _dry_run_once(asked: _Asked, path: str, wanted: Manifest, *, is_forced: bool
     if asked.is_silent.is_set():
         raise ClusterError(asked.port.cluster, "the server has stopped to answer")
     return asked.port.apply_at(path, wanted, manager=FIELD_MANAGER, is_forced=is_forced, is_dry_run=True)
-
-
-def _may_pass(error: ClusterError) -> bool:
-    if error.status == 409:
-        return error.reason == "Conflict" and not error.causes
-    if error.status == 500:
-        # A webhook that is down is an InternalError. Without a reason it is an object that cannot be applied at all.
-        return error.reason == "InternalError"
-    return error.status in _NOT_NOW
 
 
 def _must_wait(ref: Ref, asked: _Asked) -> bool:
