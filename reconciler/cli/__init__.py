@@ -4,6 +4,7 @@
 1  error       3  refused by a guard        4  some clusters could not be seen or changed
 """
 
+import gc
 import importlib
 import os
 import sys
@@ -56,6 +57,9 @@ def kfleet() -> None:
 
 
 def main() -> None:
+    # A command reads thousands of objects and keeps them until it ends: looking for garbage among them again and again
+    # would take as long as reading them.
+    gc.set_threshold(200_000, 50, 50)
     sys.exit(run(sys.argv[1:]))
 
 

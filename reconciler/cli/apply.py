@@ -73,7 +73,9 @@ def apply(
     try:
         with writing(computed, connections) as patience:
             with shown_work(is_verbose=is_verbose) as report:
-                made = plan_fleet(computed, connections, confirmed_deletes=confirm_deletes, report=report)
+                made = plan_fleet(
+                    computed, connections, confirmed_deletes=confirm_deletes, report=report, is_applying=True
+                )
             if record is not None:
                 refuse_moved(record, plan_record(made, source.overlay))
             click.echo(plan_text(made, paint))

@@ -11,6 +11,7 @@ from reconciler.errors import KfleetError
 from reconciler.kueue.kinds import (
     CANONICAL,
     GROUP,
+    NEWEST,
     V1BETA2_SINCE,
     Kind,
     KueueVersion,
@@ -34,6 +35,9 @@ OLD_FIELDS = {
 }
 
 
+_CURRENT = f"{GROUP}/{CANONICAL}"
+
+
 class CannotExpressError(KfleetError):
     """Something that the target version of an object has no words for."""
 
@@ -48,6 +52,8 @@ def to_version(manifest: Manifest, api_version: str, kueue_version: KueueVersion
     if kind is None:
         return manifest
     version = kueue_version or newest_serving(kind, api_version)
+    if api_version == CANONICAL and version is not None and version >= NEWEST and manifest["apiVersion"] == _CURRENT:
+        return manifest
     problems = tuple(_find_problems(kind, manifest, api_version, version))
     if problems or version is None:
         raise CannotExpressError(kind.name, str(as_map(manifest.get("metadata")).get("name")), api_version, problems)

@@ -91,7 +91,8 @@ def _tracked(wanted: Manifest) -> Manifest:
 def _matches(tree: FieldTree, wanted: Any, live: Any, path: tuple[str, ...]) -> bool:
     children = {key: below for key, below in tree.items() if key != "."}
     if not children:
-        return is_equal(wanted, live, path)
+        # Most values are the same in every way, and the interpreter sees that many times faster than we do.
+        return wanted == live or is_equal(wanted, live, path)
     if isinstance(wanted, Mapping) and isinstance(live, Mapping):
         names = {f"f:{name}" for name in wanted}
         return children.keys() == names and all(

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 
 from reconciler.apply import Patience, apply_plan
 from reconciler.edges.access import open_cluster
@@ -57,11 +58,14 @@ def connect(spec: FleetSpec, timeout: timedelta = TIMEOUT) -> Connections:
     return Connections(ports, tuple(gaps))
 
 
-def look_at_fleet(computed: Computed, connections: Connections, report: Report = _tell_nobody) -> Looks:
+def look_at_fleet(
+    computed: Computed, connections: Connections, report: Report = _tell_nobody, *, is_applying: bool = False
+) -> Looks:
     """Look at all clusters at the same time, and ask them where looking is not enough."""
     clusters = [cluster for cluster in computed.spec.clusters if cluster.name in connections.ports]
     with ThreadPoolExecutor(max(len(clusters), 1)) as pool:
-        seen = list(pool.map(lambda cluster: _look_at(computed, cluster, connections, report), clusters))
+        look_at = partial(_look_at, computed, connections, report, is_applying)
+        seen = list(pool.map(look_at, clusters))
     return Looks(
         [view for view, _ in seen],
         {view.name: predictions for view, predictions in seen},
@@ -70,9 +74,15 @@ def look_at_fleet(computed: Computed, connections: Connections, report: Report =
 
 
 def plan_fleet(
-    computed: Computed, connections: Connections, *, confirmed_deletes: int | None = None, report: Report = _tell_nobody
+    computed: Computed,
+    connections: Connections,
+    *,
+    confirmed_deletes: int | None = None,
+    report: Report = _tell_nobody,
+    is_applying: bool = False,
 ) -> Plan:
-    return make_plan(computed.spec, look_at_fleet(computed, connections, report), confirmed_deletes=confirmed_deletes)
+    looks = look_at_fleet(computed, connections, report, is_applying=is_applying)
+    return make_plan(computed.spec, looks, confirmed_deletes=confirmed_deletes)
 
 
 def wait_for_health(computed: Computed, connections: Connections, patience: timedelta) -> tuple[Ailment, ...]:
@@ -111,13 +121,17 @@ def writing(computed: Computed, connections: Connections) -> Iterator[Patience]:
 
 
 def _look_at(
-    computed: Computed, cluster: Cluster, connections: Connections, report: Report
+    computed: Computed,
+    connections: Connections,
+    report: Report,
+    is_applying: bool,  # noqa: FBT001  (filled in by partial, right above)
+    cluster: Cluster,
 ) -> tuple[ClusterView, tuple[Prediction, ...]]:
     port = connections.ports[cluster.name]
     objects = computed.desired.of_cluster(cluster.name)
     report(cluster.name, "looking")
     view = look(port, SetName(computed.spec.fleet.name, cluster.kueue.namespace), (entry.ref for entry in objects))
     report(cluster.name, f"comparing {len(objects)} objects" if view.is_reachable else "not reachable")
-    predictions = predict(port, cluster, view, objects) if view.is_reachable else ()
+    predictions = predict(port, cluster, view, objects, is_applying=is_applying) if view.is_reachable else ()
     report(cluster.name, "seen" if view.is_reachable else "not reachable")
     return view, predictions

@@ -1,6 +1,6 @@
 """Stage 5: from predictions to a plan."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from reconciler.kueue.kinds import GROUP as KUEUE_GROUP
@@ -65,7 +65,7 @@ def _remembered(spec: FleetSpec, manager: ClusterView, views: Sequence[ClusterVi
 def _plan_cluster(
     spec: FleetSpec, view: ClusterView, predictions: Sequence[Prediction]
 ) -> tuple[tuple[Change, ...], list[Refusal]]:
-    judge = Judge(spec.fleet.policy, view, references(_live_queues(view)))
+    judge = Judge(spec.fleet.policy, view, _referred(view, predictions))
     decided = [decide(prediction, judge) for prediction in predictions]
     changes = [entry for entry in decided if isinstance(entry, Change)]
     refusals = [entry for entry in decided if isinstance(entry, Refusal)]
@@ -75,20 +75,21 @@ def _plan_cluster(
     return _held_if_suspended(spec, view.name, ordered), refusals
 
 
-def _live_queues(view: ClusterView) -> list[Manifest]:
-    return [to_canonical(live).manifest for ref, live in view.live.items() if ref.kind == "ClusterQueue"]
+def _referred(view: ClusterView, predictions: Sequence[Prediction]) -> frozenset[tuple[str, str]]:
+    """What live queues refer to; worth the search only where a check may have to be made again."""
+    if all(prediction.is_settled for prediction in predictions if prediction.ref.kind == "AdmissionCheck"):
+        return frozenset()
+    return references(to_canonical(live).manifest for ref, live in view.live.items() if ref.kind == "ClusterQueue")
 
 
-def _staying(view: ClusterView, predictions: Sequence[Prediction]) -> list[Manifest]:
+def _staying(view: ClusterView, predictions: Sequence[Prediction]) -> Iterator[Manifest]:
     """Kueue's objects as they will be: those that the fleet wants, and those of others."""
     wanted = {prediction.ref for prediction in predictions}
     members = members_of(view)
-    others = [
-        to_canonical(live).manifest
-        for ref, live in view.live.items()
-        if ref.group == KUEUE_GROUP and ref not in wanted and ref not in members
-    ]
-    return [*(prediction.entry.manifest for prediction in predictions), *others]
+    yield from (prediction.entry.manifest for prediction in predictions)
+    for ref, live in view.live.items():
+        if ref.group == KUEUE_GROUP and ref not in wanted and ref not in members:
+            yield to_canonical(live).manifest
 
 
 def _held_if_suspended(spec: FleetSpec, cluster: ClusterName, changes: Iterable[Change]) -> tuple[Change, ...]:

@@ -29,6 +29,8 @@ def decide_leftovers(view: ClusterView, wanted: Iterable[Ref], after: Iterable[M
     """`after` are the Kueue objects that stay, as they will be: what they refer to has to stay too."""
     kept = set(wanted)
     leftovers = {ref: live for ref, live in members_of(view).items() if ref not in kept}
+    if not leftovers:
+        return
     ending = [ref for ref, live in leftovers.items() if live["metadata"].get("deletionTimestamp")]
     changes = {ref: _decide(ref, live, view) for ref, live in leftovers.items() if ref not in ending}
     stays = references([*after, *(_canonical(leftovers[ref]) for ref in ending)])

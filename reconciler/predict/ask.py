@@ -37,14 +37,36 @@ class _Asked:
 
 
 def predict(
-    port: ClusterPort, cluster: Cluster, view: ClusterView, objects: Iterable[DesiredObject]
+    port: ClusterPort,
+    cluster: Cluster,
+    view: ClusterView,
+    objects: Iterable[DesiredObject],
+    *,
+    is_applying: bool = False,
 ) -> tuple[Prediction, ...]:
-    """What each wanted object is now and would become; only those that are not settled cost a request."""
+    """What each wanted object is now and would become; only those that are not settled cost a request.
+
+    Who is about to apply need not ask about objects that are not there: the write itself is the question.
+    """
     api = _kueue_api(cluster, view)
     first = [_compare(entry, api, view) for entry in objects]
     asked = _Asked(port, view, frozenset(prediction.ref for prediction in first if _is_coming(prediction)))
+    open_questions = [
+        number
+        for number, prediction in enumerate(first)
+        if not (prediction.is_settled or prediction.problem or (is_applying and _is_writable(prediction, view)))
+    ]
     with ThreadPoolExecutor(PARALLEL) as pool:
-        return tuple(pool.map(lambda prediction: _ask(asked, prediction), first))
+        answers = pool.map(lambda number: _ask(asked, first[number]), open_questions)
+        for number, answer in zip(open_questions, answers, strict=True):
+            first[number] = answer
+    return tuple(first)
+
+
+def _is_writable(prediction: Prediction, view: ClusterView) -> bool:
+    """Whether an object is missing whose kind is there, so that nothing but the write itself can go wrong."""
+    versions = view.served.get((prediction.ref.group, prediction.ref.kind), ())
+    return prediction.live is None and any(kind.api_version == prediction.wanted["apiVersion"] for kind in versions)
 
 
 def _is_coming(prediction: Prediction) -> bool:
@@ -63,8 +85,6 @@ def _compare(entry: DesiredObject, api: KueueApi, view: ClusterView) -> Predicti
 
 
 def _ask(asked: _Asked, prediction: Prediction) -> Prediction:
-    if prediction.is_settled or prediction.problem:
-        return prediction
     if _must_wait(prediction.ref, asked):
         return _changed(prediction, is_static=True)
     versions = asked.view.served.get((prediction.ref.group, prediction.ref.kind), ())
