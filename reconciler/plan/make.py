@@ -35,7 +35,9 @@ def make_plan(spec: FleetSpec, looks: Looks, *, confirmed_deletes: int | None = 
     clusters: list[ClusterPlan] = []
     for view in reachable:
         changes, refused = _plan_cluster(spec, view, looks.predictions[view.name])
-        refusals += [*guard_identity(view), *guard_replacement(view, manager), *refused]
+        # What a cluster says of itself tells more than what the manager remembers of it.
+        refusals += [*guard_identity(view)] or [*guard_replacement(view, manager)]
+        refusals += refused
         clusters.append(
             ClusterPlan(
                 view.name,

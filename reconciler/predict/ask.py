@@ -46,7 +46,8 @@ def predict(
 ) -> tuple[Prediction, ...]:
     """What each wanted object is now and would become; only those that are not settled cost a request.
 
-    Who is about to apply need not ask about objects that are not there: the write itself is the question.
+    Who is about to apply need not ask about objects of Kueue that are not there: what their server would refuse, lint
+    has found, and the write itself is the question.
     """
     api = _kueue_api(cluster, view)
     first = [_compare(entry, api, view) for entry in objects]
@@ -64,9 +65,10 @@ def predict(
 
 
 def _is_writable(prediction: Prediction, view: ClusterView) -> bool:
-    """Whether an object is missing whose kind is there, so that nothing but the write itself can go wrong."""
+    """Whether an object of Kueue is missing whose kind is there, so that little but the write itself can go wrong."""
     versions = view.served.get((prediction.ref.group, prediction.ref.kind), ())
-    return prediction.live is None and any(kind.api_version == prediction.wanted["apiVersion"] for kind in versions)
+    is_missing = prediction.live is None and prediction.ref.group == KUEUE_GROUP
+    return is_missing and any(kind.api_version == prediction.wanted["apiVersion"] for kind in versions)
 
 
 def _is_coming(prediction: Prediction) -> bool:
