@@ -26,7 +26,7 @@ COLOURS = {
     Action.DELETE: "red",
     Action.HOLD: "cyan",
 }
-ERROR, CHANGES, REFUSED, INCOMPLETE = 1, 2, 3, 4
+CHANGES, REFUSED, INCOMPLETE = 2, 3, 4
 COMMENT_LIMIT = 65_536
 MARKER = "<!-- kfleet plan -->"
 _NOTE_ROOM = 200

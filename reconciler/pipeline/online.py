@@ -89,10 +89,12 @@ def wait_for_health(computed: Computed, connections: Connections, patience: time
     """What is not well after a while: Kueue needs a moment to look at what was written."""
     deadline = time.monotonic() + patience.total_seconds()
     while True:
-        looks = look_at_fleet(computed, connections)
+        clusters = [cluster for cluster in computed.spec.clusters if cluster.name in connections.ports]
+        with ThreadPoolExecutor(max(len(clusters), 1)) as pool:
+            views = list(pool.map(partial(_view_of, computed, connections), clusters))
         ailments = tuple(
             ailment
-            for view in looks.views
+            for view in views
             for ailment in find_ailments(view, (entry.ref for entry in computed.desired.of_cluster(view.name)))
         )
         if not ailments or time.monotonic() > deadline:
@@ -130,8 +132,13 @@ def _look_at(
     port = connections.ports[cluster.name]
     objects = computed.desired.of_cluster(cluster.name)
     report(cluster.name, "looking")
-    view = look(port, SetName(computed.spec.fleet.name, cluster.kueue.namespace), (entry.ref for entry in objects))
+    view = _view_of(computed, connections, cluster)
     report(cluster.name, f"comparing {len(objects)} objects" if view.is_reachable else "not reachable")
     predictions = predict(port, cluster, view, objects, is_applying=is_applying) if view.is_reachable else ()
     report(cluster.name, "seen" if view.is_reachable else "not reachable")
     return view, predictions
+
+
+def _view_of(computed: Computed, connections: Connections, cluster: Cluster) -> ClusterView:
+    wanted = (entry.ref for entry in computed.desired.of_cluster(cluster.name))
+    return look(connections.ports[cluster.name], SetName(computed.spec.fleet.name, cluster.kueue.namespace), wanted)
