@@ -12,6 +12,7 @@ enforces the direction of imports and the purity.
 | `errors`, `objects`, `quantity`, `ports` | the nouns that all stages share, and the protocols of the outside world |
 | `kueue` | what Kueue itself knows: kinds, versions, rules, quota arithmetic, meaning of conditions |
 | `spec` | 1. files of one revision become a FleetSpec, or every problem that they have |
+| `observations` | 2. clusters and the message bus are looked at; `observed` holds what was seen |
 | `desired` | 3. FleetSpec and what was seen become the objects of each cluster |
 | `lint` | what is wrong or suspicious about a spec and its objects, by named rules |
 | `ownership` | whose is what: fields of an object, objects of a cluster |

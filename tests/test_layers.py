@@ -11,8 +11,8 @@ import reconciler
 ROOT = Path(reconciler.__file__).parent
 # Who may import whom. A package may always import itself; the nouns may be imported by all.
 NOUNS = {"errors", "objects", "quantity"}
-VALUES = {"spec", "desired", "ownership", "prediction", "plan", "outcome"}
-STAGES = VALUES | {"kueue", "lint", "predict", "apply", "status", "health", "lease"}
+VALUES = {"spec", "observed", "desired", "ownership", "prediction", "plan", "outcome"}
+STAGES = VALUES | {"kueue", "lint", "observations", "predict", "apply", "status", "health", "lease"}
 MAY_IMPORT = {
     "errors": set(),
     "objects": {"errors"},
@@ -20,7 +20,9 @@ MAY_IMPORT = {
     "ports": NOUNS,
     "kueue": NOUNS,
     "spec": NOUNS | {"kueue"},
-    "desired": NOUNS | {"kueue", "spec"},
+    "observed": NOUNS,
+    "observations": NOUNS | {"kueue", "spec", "observed", "ports"},
+    "desired": NOUNS | {"kueue", "spec", "observed"},
     "lint": NOUNS | {"kueue", "spec", "desired"},
     "ownership": NOUNS | {"desired"},
     "prediction": NOUNS | {"desired", "ownership", "ports"},

@@ -15,7 +15,7 @@ from reconciler.cli.source import compute_or_stop, source_options, timeout_optio
 from reconciler.cli.work import shown_work, verbose_option
 from reconciler.errors import EdgeError, RefusedError
 from reconciler.pipeline.offline import Source, committed
-from reconciler.pipeline.online import apply_fleet, connect, plan_fleet, wait_for_health, writing
+from reconciler.pipeline.online import apply_fleet, connect, observe_fleet, plan_fleet, wait_for_health, writing
 from reconciler.plan.record import FORMAT, find_moves, plan_record
 from reconciler.spec.schema import schema_folder
 from reconciler.status import apply_exit_code, outcome_text, plan_text
@@ -73,6 +73,7 @@ def apply(
     try:
         with writing(computed, connections) as patience:
             with shown_work(is_verbose=is_verbose) as report:
+                computed = observe_fleet(computed, connections)
                 made = plan_fleet(
                     computed, connections, confirmed_deletes=confirm_deletes, report=report, is_applying=True
                 )

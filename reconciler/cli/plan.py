@@ -13,7 +13,7 @@ from reconciler.cli.source import compute_or_stop, source_options, timeout_optio
 from reconciler.cli.work import shown_work, verbose_option
 from reconciler.errors import EdgeError, RefusedError
 from reconciler.pipeline.offline import Source, committed
-from reconciler.pipeline.online import connect, plan_fleet
+from reconciler.pipeline.online import connect, observe_fleet, plan_fleet
 from reconciler.plan.record import plan_record
 from reconciler.status import narrowed, plan_exit_code, plan_markdown, plan_text
 
@@ -64,6 +64,7 @@ def plan(
     connections = connect(computed.spec, timedelta(seconds=timeout))
     try:
         with shown_work(is_verbose=is_verbose) as report:
+            computed = observe_fleet(computed, connections)
             made = plan_fleet(computed, connections, confirmed_deletes=confirm_deletes, report=report)
     finally:
         connections.close()

@@ -9,7 +9,7 @@ import click
 from reconciler.cli.source import compute_or_stop, source_options, timeout_option
 from reconciler.health import Ailment, find_ailments
 from reconciler.pipeline.offline import Source
-from reconciler.pipeline.online import connect, look_at_fleet
+from reconciler.pipeline.online import connect, look_at_fleet, observe_fleet
 from reconciler.plan import Action, Looks, Plan, make_plan
 
 GROUP = "kueue.x-k8s.io"
@@ -27,6 +27,7 @@ def status(source: Source, timeout: float, output: str) -> int:
     computed = compute_or_stop(source)
     connections = connect(computed.spec, timedelta(seconds=timeout))
     try:
+        computed = observe_fleet(computed, connections)
         looks = look_at_fleet(computed, connections)
     finally:
         connections.close()

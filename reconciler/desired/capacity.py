@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from reconciler.desired.model import Amounts, Capacities, FlavorPlace
 from reconciler.objects import ClusterName, Gap
+from reconciler.observed import Amounts, Capacities, FlavorPlace
 from reconciler.quantity import ZERO, Amount, Percent, Quantity, scale, split, unit_of
 from reconciler.spec.model import CapacitySource, Flavor, FleetSpec, Queue, QuotaEntry
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from itertools import chain
 
 from reconciler.desired.capacity import compute_quota
-from reconciler.desired.model import Capacities, Desired, DesiredObject
+from reconciler.desired.model import Desired, DesiredObject
 from reconciler.desired.multikueue import multikueue_objects
 from reconciler.desired.native import native_objects
 from reconciler.desired.order import wave_of
@@ -12,12 +12,13 @@ from reconciler.desired.queues import cohort_objects, flavor_objects, queue_obje
 from reconciler.desired.tenants import tenant_objects
 from reconciler.errors import SpecError
 from reconciler.objects import Ref
+from reconciler.observed import NOTHING_SEEN, Observations
 from reconciler.spec.model import FleetSpec
 
 
-def compute_desired(spec: FleetSpec, seen: Capacities | None = None) -> Desired:
+def compute_desired(spec: FleetSpec, seen: Observations = NOTHING_SEEN) -> Desired:
     """Every object of every cluster. Two documents that ask for the same object are an error of the spec."""
-    quota = compute_quota(spec, seen or {})
+    quota = compute_quota(spec, seen.capacities)
     queues = tuple(chain(queue_objects(spec, quota), multikueue_objects(spec, quota)))
     cluster_queues = [entry for entry in queues if entry.ref.kind == "ClusterQueue"]
     objects = tuple(
@@ -32,7 +33,7 @@ def compute_desired(spec: FleetSpec, seen: Capacities | None = None) -> Desired:
     _refuse_doubles(objects)
     position = {cluster.name: number for number, cluster in enumerate(spec.clusters)}
     ordered = sorted(objects, key=lambda entry: (position[entry.ref.cluster], wave_of(entry.ref), entry.ref))
-    return Desired(tuple(ordered), quota.gaps)
+    return Desired(tuple(ordered), (*seen.gaps, *quota.gaps))
 
 
 def _refuse_doubles(objects: Iterable[DesiredObject]) -> None:

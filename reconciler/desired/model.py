@@ -1,24 +1,9 @@
 """What the clusters should hold, as values."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from reconciler.objects import ClusterName, Gap, Manifest, Ref
-from reconciler.quantity import Quantity
 from reconciler.spec.document import Document
-
-Amounts = Mapping[str, Quantity]
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class FlavorPlace:
-    """A flavor on one cluster: the thing that has a capacity."""
-
-    cluster: ClusterName
-    flavor: str
-
-
-Capacities = Mapping[FlavorPlace, Amounts]
 
 
 @dataclass(frozen=True, slots=True)

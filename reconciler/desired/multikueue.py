@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from reconciler.desired.capacity import Quota, QuotaTable
-from reconciler.desired.model import Amounts, DesiredObject
+from reconciler.desired.model import DesiredObject
 from reconciler.desired.queues import cluster_queue, namespaces_of_queues, resource_groups
 from reconciler.desired.shape import desired_object, kueue_manifest
 from reconciler.kueue.kinds import GROUP
+from reconciler.observed import Amounts
 from reconciler.quantity import ZERO, Quantity
 from reconciler.spec.model import Cluster, Dispatch, FleetSpec, Queue, Role
 

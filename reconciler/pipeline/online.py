@@ -4,17 +4,20 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 
 from reconciler.apply import Patience, apply_plan
+from reconciler.desired import compute_desired
 from reconciler.edges.access import open_cluster
 from reconciler.edges.kubernetes import TIMEOUT, ApiServer
 from reconciler.errors import ClusterError
 from reconciler.health import Ailment, find_ailments
 from reconciler.lease import LeaseName, held_lease, new_holder
 from reconciler.objects import ClusterName, Gap
+from reconciler.observations import observe
+from reconciler.observed import NOTHING_SEEN
 from reconciler.outcome import ClusterOutcome
 from reconciler.ownership.applyset import SetName
 from reconciler.pipeline.offline import Computed
@@ -56,6 +59,12 @@ def connect(spec: FleetSpec, timeout: timedelta = TIMEOUT) -> Connections:
         except ClusterError as error:
             gaps.append(Gap(cluster.name, "the cluster", error.problem))
     return Connections(ports, tuple(gaps))
+
+
+def observe_fleet(computed: Computed, connections: Connections) -> Computed:
+    """The same revision, with the objects that it means in the world as it is now."""
+    seen = observe(computed.spec, connections.ports)
+    return computed if seen == NOTHING_SEEN else replace(computed, desired=compute_desired(computed.spec, seen))
 
 
 def look_at_fleet(

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from reconciler.desired import Capacities, Desired, compute_desired
+from reconciler.desired import Desired, compute_desired
+from reconciler.observed import Capacities, Observations
 from reconciler.spec import FleetFiles, FleetSpec, parse_fleet
 
 API = "apiVersion: kfleet.dev/v1alpha1\n"
@@ -31,7 +32,7 @@ def spec_of(*documents: str) -> FleetSpec:
 
 
 def desired_of(*documents: str, seen: Capacities | None = None) -> Desired:
-    return compute_desired(spec_of(*documents), seen)
+    return compute_desired(spec_of(*documents), Observations(seen or {}))
 
 
 def manifest_of(desired: Desired, ref: str) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.desired import FlavorPlace
 from reconciler.objects import ClusterName
+from reconciler.observed import FlavorPlace
 from reconciler.quantity import parse, total
 from tests.desired.fleets import desired_of, flavor, manifest_of, queue, quotas_of
 
