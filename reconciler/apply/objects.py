@@ -123,10 +123,22 @@ def _delete(port: ClusterPort, change: Change, manifest: Manifest, patience: Pat
 
 
 def _delete_seen(port: ClusterPort, path: str, change: Change, patience: Patience) -> int:
+    _, attempts = with_retries(lambda: _delete_once(port, path, change.uid), patience)
+    return attempts
+
+
+def _delete_once(port: ClusterPort, path: str, uid: str) -> None:
     try:
-        _, attempts = with_retries(lambda: port.delete(path, uid=change.uid), patience)
+        port.delete(path, uid=uid)
     except ClusterError as error:
         if error.status == 404:
-            return 1
+            return
+        if error.status == 409 and not _is_there(port, path, uid):
+            # Somebody deleted it and made another one of its name, which is none of this plan's business.
+            return
         raise
-    return attempts
+
+
+def _is_there(port: ClusterPort, path: str, uid: str) -> bool:
+    found = port.find(path)
+    return found is not None and found["metadata"].get("uid") == uid

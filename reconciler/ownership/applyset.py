@@ -8,6 +8,7 @@ import hashlib
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from reconciler.objects import ClusterName, Manifest, Ref
 
@@ -40,9 +41,7 @@ class SetName:
 
     @property
     def id(self) -> str:
-        identity = f"{self.name}.{self.namespace}.ConfigMap."
-        digest = urlsafe_b64encode(hashlib.sha256(identity.encode()).digest()).decode().rstrip("=")
-        return f"applyset-{digest}-v1"
+        return _set_id(self.name, self.namespace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +66,14 @@ class Inventory:
             kinds=self.kinds | {kind_text(ref) for ref in members},
             namespaces=self.namespaces | {ref.namespace for ref in members if ref.namespace},
         )
+
+
+@cache
+def _set_id(name: str, namespace: str) -> str:
+    """Asked for with every object, and always the same."""
+    identity = f"{name}.{namespace}.ConfigMap."
+    digest = urlsafe_b64encode(hashlib.sha256(identity.encode()).digest()).decode().rstrip("=")
+    return f"applyset-{digest}-v1"
 
 
 def kind_text(ref: Ref) -> str:

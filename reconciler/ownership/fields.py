@@ -89,19 +89,21 @@ def _tracked(wanted: Manifest) -> Manifest:
 
 
 def _matches(tree: FieldTree, wanted: Any, live: Any, path: tuple[str, ...]) -> bool:
-    children = {key: below for key, below in tree.items() if key != "."}
-    if not children:
+    if not tree or (len(tree) == 1 and "." in tree):
         # Most values are the same in every way, and the interpreter sees that many times faster than we do.
         return wanted == live or is_equal(wanted, live, path)
-    if isinstance(wanted, Mapping) and isinstance(live, Mapping):
-        names = {f"f:{name}" for name in wanted}
-        return children.keys() == names and all(
-            name in live and _matches(children[f"f:{name}"], value, live[name], (*path, name))
-            for name, value in wanted.items()
-        )
+    children = len(tree) - ("." in tree)
+    if isinstance(wanted, dict) and isinstance(live, dict):
+        if children != len(wanted):
+            return False
+        for name, value in wanted.items():
+            below = tree.get(f"f:{name}")
+            if below is None or name not in live or not _matches(below, value, live[name], (*path, name)):
+                return False
+        return True
     if isinstance(wanted, list) and isinstance(live, list):
-        return len(children) == len(wanted) and all(
-            _item_matches(key, below, wanted, live, path) for key, below in children.items()
+        return children == len(wanted) and all(
+            _item_matches(key, below, wanted, live, path) for key, below in tree.items() if key != "."
         )
     return False
 

@@ -22,7 +22,7 @@ from reconciler.outcome import ClusterOutcome
 from reconciler.ownership.applyset import SetName
 from reconciler.pipeline.offline import Computed
 from reconciler.plan import Looks, Plan, make_plan
-from reconciler.predict import look, predict
+from reconciler.predict import greet, look, predict, prepare
 from reconciler.prediction import ClusterView, Prediction
 from reconciler.spec import FleetSpec
 from reconciler.spec.model import Cluster, Role
@@ -141,13 +141,25 @@ def _look_at(
     port = connections.ports[cluster.name]
     objects = computed.desired.of_cluster(cluster.name)
     report(cluster.name, "looking")
-    view = _view_of(computed, connections, cluster)
-    report(cluster.name, f"comparing {len(objects)} objects" if view.is_reachable else "not reachable")
-    predictions = predict(port, cluster, view, objects, is_applying=is_applying) if view.is_reachable else ()
-    report(cluster.name, "seen" if view.is_reachable else "not reachable")
+    greeted = _greeted(computed, connections, cluster)
+    if not greeted.is_reachable:
+        report(cluster.name, "not reachable")
+        return greeted, ()
+    with ThreadPoolExecutor(1) as pool:
+        # The server needs longer to tell what it holds than we need to write down what we want.
+        looking = pool.submit(look, port, greeted, [entry.ref for entry in objects])
+        prepared = prepare(cluster, greeted, objects)
+        view = looking.result()
+    report(cluster.name, f"comparing {len(objects)} objects")
+    predictions = predict(port, view, prepared, is_applying=is_applying)
+    report(cluster.name, "seen")
     return view, predictions
 
 
 def _view_of(computed: Computed, connections: Connections, cluster: Cluster) -> ClusterView:
     wanted = (entry.ref for entry in computed.desired.of_cluster(cluster.name))
-    return look(connections.ports[cluster.name], SetName(computed.spec.fleet.name, cluster.kueue.namespace), wanted)
+    return look(connections.ports[cluster.name], _greeted(computed, connections, cluster), wanted)
+
+
+def _greeted(computed: Computed, connections: Connections, cluster: Cluster) -> ClusterView:
+    return greet(connections.ports[cluster.name], SetName(computed.spec.fleet.name, cluster.kueue.namespace))

@@ -6,7 +6,7 @@ from reconciler.desired.order import wave_of
 from reconciler.kueue.immutable import changed_immutable
 from reconciler.kueue.kinds import NEWEST
 from reconciler.kueue.upgrade import to_canonical
-from reconciler.objects import Manifest
+from reconciler.objects import Manifest, Ref
 from reconciler.ownership.applyset import MEMBER_LABEL, kind_text
 from reconciler.ownership.dress import WANTED
 from reconciler.ownership.fields import APPLY, applied_by, owners_of
@@ -60,9 +60,16 @@ def _create(prediction: Prediction, judge: Judge) -> Change | Refusal:
     if any(gap.what == kind_text(prediction.ref) for gap in judge.view.gaps):
         # It may well be there and be somebody else's: nobody could look.
         return _change(prediction, Action.HOLD, Reason.UNSEEN)
+    if _is_ending(Ref(prediction.ref.cluster, "", "Namespace", "", prediction.ref.namespace), judge.view):
+        return _change(prediction, Action.HOLD, Reason.ENDING, "its namespace is being deleted")
     if prediction.problem:
         return _refuse_invalid(prediction)
     return _change(prediction, Action.CREATE, Reason.MISSING)
+
+
+def _is_ending(ref: Ref, view: ClusterView) -> bool:
+    live = view.live.get(ref)
+    return live is not None and bool(live["metadata"].get("deletionTimestamp"))
 
 
 def _refuse_invalid(prediction: Prediction) -> Refusal:
@@ -111,7 +118,8 @@ def _replace(prediction: Prediction, judge: Judge) -> Change | Refusal | None:
     if ref.kind in _REPLACEABLE and (ref.kind, ref.name) not in judge.referred:
         if judge.view.gaps:
             return _change(prediction, Action.HOLD, Reason.UNSEEN, f"{paths} cannot change in place")
-        return _change(prediction, Action.REPLACE, Reason.IMMUTABLE, f"{paths} cannot change in place")
+        made_again = _change(prediction, Action.REPLACE, Reason.IMMUTABLE, f"{paths} cannot change in place")
+        return replace(made_again, fields=changed_fields(prediction))
     way_out = (
         f"{paths} cannot change in place: add another {ref.kind} with a new name, move its users over, then remove this"
     )

@@ -1,7 +1,7 @@
 """Stage 4: the clusters are looked at, and asked where looking is not enough."""
 
-from reconciler.predict.ask import FIELD_MANAGER, predict
-from reconciler.predict.look import look
+from reconciler.predict.ask import FIELD_MANAGER, predict, prepare
+from reconciler.predict.look import greet, look
 from reconciler.prediction import ClusterView, Conflict, Prediction
 
-__all__ = ["FIELD_MANAGER", "ClusterView", "Conflict", "Prediction", "look", "predict"]
+__all__ = ["FIELD_MANAGER", "ClusterView", "Conflict", "Prediction", "greet", "look", "predict", "prepare"]

@@ -36,21 +36,21 @@ class _Asked:
     is_silent: Event = field(default_factory=Event)
 
 
+def prepare(cluster: Cluster, greeted: ClusterView, objects: Iterable[DesiredObject]) -> tuple[Prediction, ...]:
+    """What would be sent of each wanted object: all that can be said before anything is seen of it."""
+    api = _kueue_api(cluster, greeted)
+    return tuple(_prepared(entry, api, greeted) for entry in objects)
+
+
 def predict(
-    port: ClusterPort,
-    cluster: Cluster,
-    view: ClusterView,
-    objects: Iterable[DesiredObject],
-    *,
-    is_applying: bool = False,
+    port: ClusterPort, view: ClusterView, prepared: Iterable[Prediction], *, is_applying: bool = False
 ) -> tuple[Prediction, ...]:
     """What each wanted object is now and would become; only those that are not settled cost a request.
 
     Who is about to apply need not ask about objects of Kueue that are not there: what their server would refuse, lint
     has found, and the write itself is the question.
     """
-    api = _kueue_api(cluster, view)
-    first = [_compare(entry, api, view) for entry in objects]
+    first = [_compare(prediction, view) for prediction in prepared]
     asked = _Asked(port, view, frozenset(prediction.ref for prediction in first if _is_coming(prediction)))
     open_questions = [
         number
@@ -76,14 +76,18 @@ def _is_coming(prediction: Prediction) -> bool:
     return prediction.live is None or bool(prediction.live["metadata"].get("deletionTimestamp"))
 
 
-def _compare(entry: DesiredObject, api: KueueApi, view: ClusterView) -> Prediction:
-    """Compare without asking."""
-    live = view.live.get(entry.ref)
+def _prepared(entry: DesiredObject, api: KueueApi, greeted: ClusterView) -> Prediction:
     try:
-        wanted = dress(applicable(written(entry, api)), entry, view.set_name)
+        return Prediction(entry, dress(applicable(written(entry, api)), entry, greeted.set_name))
     except SpecError as error:
-        return Prediction(entry, entry.manifest, live, problem=error.problem)
-    return Prediction(entry, wanted, live, is_settled=live is not None and is_settled(live, wanted, FIELD_MANAGER))
+        return Prediction(entry, entry.manifest, problem=error.problem)
+
+
+def _compare(prepared: Prediction, view: ClusterView) -> Prediction:
+    """Compare without asking."""
+    entry, wanted, live = prepared.entry, prepared.wanted, view.live.get(prepared.ref)
+    is_same = live is not None and not prepared.problem and is_settled(live, wanted, FIELD_MANAGER)
+    return Prediction(entry, wanted, live, problem=prepared.problem, is_settled=is_same)
 
 
 def _ask(asked: _Asked, prediction: Prediction) -> Prediction:

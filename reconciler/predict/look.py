@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 from reconciler.errors import ClusterError
 from reconciler.kueue.kinds import GROUP as KUEUE_GROUP
@@ -15,26 +16,32 @@ PARALLEL = 8
 _KUEUE_VERSIONS = ("v1beta2", "v1beta1", "v1alpha1")
 
 
-def look(port: ClusterPort, set_name: SetName, wanted: Iterable[Ref]) -> ClusterView:
-    """Everything of the fleet on a cluster, and everything that stands where the fleet wants something."""
-    refs = tuple(wanted)
+def greet(port: ClusterPort, set_name: SetName) -> ClusterView:
+    """Which cluster this is, what it serves and what the fleet left there; nothing yet of what it holds."""
     try:
         uid = str(port.get(IDENTITY)["metadata"]["uid"])
         served = _by_kind(port.discover())
         parent = port.find(set_name.path)
     except ClusterError as error:
         return ClusterView(port.cluster, set_name, gaps=(Gap(port.cluster, "the cluster", error.problem),))
-    inventory = read_parent(parent)
+    return ClusterView(port.cluster, set_name, uid, served, inventory=read_parent(parent))
+
+
+def look(port: ClusterPort, greeted: ClusterView, wanted: Iterable[Ref]) -> ClusterView:
+    """Everything of the fleet on a cluster, and everything that stands where the fleet wants something."""
+    if not greeted.is_reachable:
+        return greeted
+    refs = tuple(wanted)
+    served, inventory = greeted.served, greeted.inventory
     recorded = {_kind_key(text) for text in (inventory.kinds if inventory else ())}
     keys = sorted(recorded | {(ref.group, ref.kind) for ref in refs})
     jobs = [
         (served[key][0], tuple(ref for ref in refs if (ref.group, ref.kind) == key)) for key in keys if key in served
     ]
     with ThreadPoolExecutor(PARALLEL) as pool:
-        seen = list(pool.map(lambda job: _look_at_kind(port, set_name, *job), jobs))
+        seen = list(pool.map(lambda job: _look_at_kind(port, greeted.set_name, *job), jobs))
     live = {ref: manifest for found, _ in seen for ref, manifest in found.items()}
-    gaps = tuple(gap for _, gap in seen if gap)
-    return ClusterView(port.cluster, set_name, uid, served, live, inventory, gaps)
+    return replace(greeted, live=live, gaps=tuple(gap for _, gap in seen if gap))
 
 
 def _look_at_kind(

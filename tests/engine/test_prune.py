@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from reconciler.apply import objects
-from tests.engine.documents import Document, flavor, job, queue, tenant, workload
+from reconciler.apply import Patience, objects
+from reconciler.pipeline.online import apply_fleet, connect, plan_fleet
+from tests.engine.documents import Document, flavor, job, native, queue, tenant, workload
 from tests.engine.worlds import KUEUE_ROOT, World
 from tests.support import eventually
 
@@ -33,6 +34,27 @@ def start_job(world: World, **more: Any) -> World:
     world.api().create(job("running", world.name))
     eventually(lambda: world.queue(world.name)["status"]["admittedWorkloads"] == 1)
     return world
+
+
+def test_object_that_took_the_name_of_a_leftover_stays(world: World) -> None:
+    name = world.name
+    world.commit(flavor(name), rest(name))
+    world.converge()
+    world.commit(rest(name))
+    computed = world.computed()
+    connections = connect(computed.spec)
+    try:
+        plan = plan_fleet(computed, connections)
+        path = f"{KUEUE_ROOT}/resourceflavors/{name}"
+        world.api().delete(path)
+        eventually(lambda: world.api().find(path) is None)
+        again = world.api().create(native("ResourceFlavor", name, {}))
+        outcomes = apply_fleet(computed, connections, plan, Patience())
+    finally:
+        connections.close()
+    assert all(outcome.is_done for outcome in outcomes), outcomes
+    assert [entry.attempts for outcome in outcomes for entry in outcome.outcomes] == [1]
+    assert world.api().get(path)["metadata"]["uid"] == again["metadata"]["uid"]
 
 
 def test_queue_that_left_the_fleet_goes_with_all_that_it_had(world: World) -> None:
@@ -192,9 +214,11 @@ def test_namespace_that_somebody_deletes_stops_only_what_is_in_it(world: World) 
     world.kubectl("delete", "namespace", name, "--wait=false")
     eventually(lambda: not world.finds("localqueues", "main", namespace=name))
     world.commit(*whole(name), rest(name))
-    assert world.plan().changes[f"worker1/Namespace/{name}"]["reason"] == "ending"
+    changes = world.plan().changes
+    for ending in (f"worker1/Namespace/{name}", f"worker1/LocalQueue/{name}/main"):
+        assert (changes[ending]["action"], changes[ending]["reason"]) == ("hold", "ending")
     applied = world.apply()
-    assert applied.code == 4 and "because it is being terminated" in applied.out, applied
+    assert applied.code == 0 and "its namespace is being deleted" in applied.out, applied
     assert world.finds("resourceflavors", f"{name}-rest")
     world.api().patch(f"/api/v1/namespaces/{name}/configmaps/blocker", {"metadata": {"finalizers": None}})
     eventually(lambda: world.api().find(f"/api/v1/namespaces/{name}") is None, 60)

@@ -143,6 +143,19 @@ def test_decide_waits_for_an_object_that_is_being_deleted() -> None:
         assert (change.action, change.reason) == (Action.HOLD, Reason.ENDING)
 
 
+def test_decide_makes_nothing_in_a_namespace_that_is_being_deleted() -> None:
+    tenant = "kind: LocalQueue\nmetadata: {name: main, namespace: team}\nspec: {clusterQueue: night}\n"
+    namespace = "kind: Namespace\napiVersion: v1\nmetadata: {name: team}\n"
+    spec = parse(f"{namespace}---\n{tenant}")
+    ending = {"metadata": {"deletionTimestamp": "2026-01-31T12:00:00Z"}}
+    world = applied_world(spec).without("hub/LocalQueue/team/main").patched("hub/Namespace/team", ending)
+    found = {str(change.ref): (change.action, change.reason) for change in plan_of(spec, world).changes}
+    assert found == {
+        "hub/Namespace/team": (Action.HOLD, Reason.ENDING),
+        "hub/LocalQueue/team/main": (Action.HOLD, Reason.ENDING),
+    }
+
+
 def test_decide_records_what_another_version_wrote() -> None:
     world = applied_world(SPEC)
     (entry,) = world.objects[world.find(NIGHT)]["metadata"]["managedFields"]
@@ -181,6 +194,8 @@ def test_decide_makes_an_unused_check_again() -> None:
     (change,) = plan_of(parse(CHECK % "new"), applied_world(parse(CHECK % "old"))).changes
     assert (change.action, change.reason) == (Action.REPLACE, Reason.IMMUTABLE)
     assert change.uid == "uid-of-AdmissionCheck-far"
+    (field,) = change.fields
+    assert (field.path, field.old, field.new) == ("spec.controllerName", "example.com/old", "example.com/new")
 
 
 def test_decide_does_not_make_a_check_again_that_a_queue_uses() -> None:
