@@ -8,7 +8,7 @@ PYTEST_ARGS ?=
 .PHONY: help demo test check format bench lock clean
 
 help:
-	@echo "make demo    a real fleet on this machine: a job goes from the manager to a worker and back (KEEP=1 keeps it)"
+	@echo "make demo    a real fleet on this machine: a commit, an apply, and jobs on the workers (KEEP=1 keeps it)"
 	@echo "make test    all tests, on real clusters"
 	@echo "make check   format, lint, types"
 	@echo "make bench   measurements, as ratios"

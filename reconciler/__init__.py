@@ -13,14 +13,20 @@ enforces the direction of imports and the purity.
 | `kueue` | what Kueue itself knows: kinds, versions, rules, quota arithmetic, meaning of conditions |
 | `spec` | 1. files of one revision become a FleetSpec, or every problem that they have |
 | `observations` | 2. clusters and the message bus are looked at; `observed` holds what was seen |
+| `capacity` | how much there is: sightings, the ledger that remembers them, and what of that counts now |
 | `desired` | 3. FleetSpec and what was seen become the objects of each cluster |
 | `lint` | what is wrong or suspicious about a spec and its objects, by named rules |
+| `compare` | what a change in git means for the clusters, by two revisions that were computed |
 | `ownership` | whose is what: fields of an object, objects of a cluster |
 | `predict` | 4. clusters are looked at, and asked where looking is not enough; `prediction` holds the answers |
 | `plan` | 5. what happens to which object, why, in which order, and what is refused |
 | `apply` | 6. a plan is carried out; `outcome` holds what became of it, `lease` keeps a second writer out |
+| `texts` | values on one line, and comments that fit into a pull request |
 | `status`, `health` | 7. plan and outcomes as text, the exit code, and what ails the objects |
+| `leavers` | workers on their way out, and what still runs there |
+| `credential`, `links`, `preflight` | the manager's logins to its workers, and what keeps a fleet from working |
 | `pipeline` | the line |
+| `run` | the line again and again, as a controller |
 | `edges` | the outside world, one system per file |
 | `cli` | arguments in, results on stdout, an exit code |
 | `sandbox` | a real fleet on one machine, for tests, demo and users |

@@ -6,6 +6,7 @@
     └── EdgeError        an outside system; the next run may succeed
         ├── ClusterError     an API server
         ├── GitError         a repository, or a folder of files
+        ├── BusError         a message bus
         └── SandboxError     the local fleet
 
 A message reads `where: what: why`, in lower case, with the value that was wrong. Only `cli.main` turns errors into
@@ -84,6 +85,10 @@ class ClusterError(EdgeError):
 
 
 class GitError(EdgeError):
+    pass
+
+
+class BusError(EdgeError):
     pass
 
 

@@ -15,7 +15,8 @@ from reconciler.errors import ClusterError, RefusedError
 from reconciler.objects import Manifest
 from reconciler.ports import ClusterPort
 
-DURATION = timedelta(seconds=15)
+DURATION = timedelta(seconds=12)
+POLL = timedelta(seconds=1)
 _TIME = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 
@@ -53,10 +54,16 @@ def new_holder() -> str:
 
 
 @contextmanager
-def held_lease(port: ClusterPort, name: LeaseName, holder: str) -> Iterator[Loss]:
-    """Hold the lease while the block runs; when it is lost, nothing may be written any more."""
+def held_lease(port: ClusterPort, name: LeaseName, holder: str, waits: threading.Event | None = None) -> Iterator[Loss]:
+    """Hold the lease while the block runs; when it is lost, nothing may be written any more.
+
+    With an event, wait until the lease is free or the event is set; without one, a lease that is held is refused.
+    """
+    if waits is None:
+        acquire(port, name, holder)
+    else:
+        await_lease(port, name, holder, waits)
     lost = Loss()
-    acquire(port, name, holder)
     ended = threading.Event()
     renewing = threading.Thread(target=_renew, args=(port, name, holder, ended, lost), daemon=True)
     renewing.start()
@@ -75,6 +82,10 @@ def acquire(port: ClusterPort, name: LeaseName, holder: str) -> None:
     lease = _find(port, name)
     if lease is not None:
         _refuse_if_held(port, name, lease, holder)
+    _take(port, name, lease, holder)
+
+
+def _take(port: ClusterPort, name: LeaseName, lease: Manifest | None, holder: str) -> None:
     try:
         if lease is None:
             port.create(_manifest(name, holder))
@@ -84,6 +95,31 @@ def acquire(port: ClusterPort, name: LeaseName, holder: str) -> None:
         if error.status != 409:
             raise
         raise RefusedError(f"{port.cluster}: another kfleet was faster to start; try again when it is done") from error
+
+
+def await_lease(port: ClusterPort, name: LeaseName, holder: str, ended: threading.Event) -> None:
+    """Take the lease as soon as it is free, or its holder has not renewed it for as long as it lasts.
+
+    That time is taken by the own clock: two machines need not agree on what time it is.
+    """
+    seen: tuple[str, str] | None = None
+    since = time.monotonic()
+    while not ended.is_set():
+        try:
+            lease = port.find(name.path)
+            spec = (lease or {}).get("spec") or {}
+            shown = (str(spec.get("holderIdentity") or ""), str(spec.get("renewTime") or ""))
+            if shown != seen:
+                seen, since = shown, time.monotonic()
+            seconds = int(spec.get("leaseDurationSeconds") or 0)
+            if not shown[0] or shown[0] == holder or time.monotonic() - since > seconds:
+                _take(port, name, lease, holder)
+                return
+        except (ClusterError, RefusedError):
+            # The server is down, or another one was faster: both may be over soon.
+            seen = None
+        ended.wait(POLL.total_seconds())
+    raise RefusedError(f"{port.cluster}: stopped while waiting for the lease {name.name}")
 
 
 def _find(port: ClusterPort, name: LeaseName) -> Manifest | None:

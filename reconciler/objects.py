@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, NewType
 
 ClusterName = NewType("ClusterName", str)
@@ -42,3 +43,28 @@ class Gap:
 
     def __str__(self) -> str:
         return f"{self.cluster}: {self.what}: {self.why}"
+
+
+class Check(StrEnum):
+    """What preflight looks at: a closed list."""
+
+    KUEUE = "kueue"
+    VERSION = "version"
+    FRAMEWORKS = "frameworks"
+    CREDENTIAL = "credential"
+    ORIGIN = "origin"
+    RIGHTS = "rights"
+    CONNECTION = "connection"
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Something about a cluster that keeps the fleet from working there, and what to do about it."""
+
+    cluster: ClusterName
+    check: Check
+    problem: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.cluster}: {self.check}: {self.problem}; {self.remedy}"

@@ -1,9 +1,11 @@
 """The outside world as the stages see it: protocols that the edges fill."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
+from reconciler.credential import Endpoint
 from reconciler.objects import ClusterName, Manifest
 
 
@@ -35,6 +37,13 @@ class ClusterPort(Protocol):
     @property
     def cluster(self) -> ClusterName: ...
 
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where the server is found."""
+
+    def post_as(self, token: str, path: str, body: Manifest) -> Mapping[str, Any]:
+        """The same as `post`, by somebody else."""
+
     def discover(self) -> tuple[ApiKind, ...]:
         """Every kind that is served, in every version, the preferred version of a group first."""
 
@@ -46,6 +55,9 @@ class ClusterPort(Protocol):
     def list(self, path: str, selector: str = "") -> Iterator[Mapping[str, Any]]: ...
 
     def create(self, manifest: Manifest) -> Mapping[str, Any]: ...
+
+    def post(self, path: str, body: Manifest) -> Mapping[str, Any]:
+        """Ask for something that is answered and not kept: a review, a token."""
 
     def replace(self, manifest: Manifest) -> Mapping[str, Any]:
         """Put an object in place of the version that it says it is; 409 where somebody else was faster."""
@@ -63,3 +75,33 @@ class ClusterPort(Protocol):
     def json_patch(self, path: str, operations: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]: ...
 
     def delete(self, path: str, *, uid: str = "", version: str = "") -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """The last message of a subject. `period` is the time between messages, where several were heard."""
+
+    payload: bytes
+    received_at: datetime
+    period: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What a message bus said so far. `listened` is how long without a break; `problem` says why it is not heard."""
+
+    messages: Mapping[str, Message] = field(default_factory=dict)
+    listened: timedelta = timedelta()
+    problem: str = ""
+    ignored: int = 0
+
+
+class BusPort(Protocol):
+    """A message bus that is listened to in the background. Nothing here raises: what is wrong is in what was heard."""
+
+    def heard(self) -> Heard: ...
+
+    def wait(self, timeout: timedelta) -> bool:
+        """Wait until something changed since the last call; False where nothing did."""
+
+    def close(self) -> None: ...

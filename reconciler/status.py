@@ -1,15 +1,23 @@
 """Stage 7: a plan and its outcomes as text, and the exit code that they mean."""
 
-import json
-import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from fnmatch import fnmatchcase
-from itertools import accumulate
-from typing import Any
 
 from reconciler.outcome import ClusterOutcome
 from reconciler.plan import Action, Change, Plan
+from reconciler.texts import (
+    COMMENT_LIMIT,
+    Block,
+    Paint,
+    Part,
+    comment,
+    counted,
+    fenced_part,
+    one_line,
+    shown,
+    unpainted,
+)
 
 SIGNS = {
     Action.CREATE: "+",
@@ -27,13 +35,8 @@ COLOURS = {
     Action.HOLD: "cyan",
 }
 CHANGES, REFUSED, INCOMPLETE = 2, 3, 4
-COMMENT_LIMIT = 65_536
 MARKER = "<!-- kfleet plan -->"
-_NOTE_ROOM = 200
-_BACKTICKS = re.compile("`+")
 _COLUMNS = (Action.CREATE, Action.UPDATE, Action.REPLACE, Action.DELETE, Action.HOLD, Action.KEEP)
-
-Paint = Callable[[str, str], str]
 
 
 def plan_exit_code(plan: Plan, *, is_detailed: bool) -> int:
@@ -51,10 +54,12 @@ def apply_exit_code(plan: Plan, outcomes: tuple[ClusterOutcome, ...]) -> int:
     return 0 if is_done else INCOMPLETE
 
 
-def plan_text(plan: Plan, paint: Paint = lambda text, _: text, took: str = "") -> str:
+def plan_text(plan: Plan, paint: Paint = unpainted, took: str = "") -> str:
     """Every change with its reason and fields; objects that stay as they are are only counted."""
     lines = [line for cluster in plan.clusters for line in _cluster_lines(cluster.name, cluster.changes, paint)]
+    lines += [paint(f"waiting: {entry}", "cyan") for entry in plan.waiting]
     lines += [paint(f"gap: {gap}", "yellow") for gap in plan.gaps]
+    lines += [paint(f"obstacle: {obstacle}", "yellow") for obstacle in plan.obstacles]
     lines += [paint(f"refused: {refusal}", "red") for refusal in plan.refusals]
     return "\n".join((*lines, summary(plan, took)))
 
@@ -80,18 +85,11 @@ def narrowed(plan: Plan, patterns: tuple[str, ...]) -> Plan:
 def plan_markdown(plan: Plan, limit: int = COMMENT_LIMIT) -> str:
     """A comment for a pull request: a table, then a foldable part per cluster, as far as there is room."""
     head = [MARKER, f"### kfleet plan for `{plan.fleet}`", "", *_markdown_table(plan), ""]
-    head += [f"- **refused** {_one_line(str(refusal))}" for refusal in plan.refusals]
-    head += [f"- **gap** {_one_line(str(gap))}" for gap in plan.gaps]
-    shown = _fitting(head, limit - _NOTE_ROOM)
-    left_out = len(head) - len(shown)
-    parts = [part for cluster in plan.clusters if (part := _markdown_part(cluster.name, cluster.changes)).lines]
-    for number, part in enumerate(parts):
-        room = limit - _NOTE_ROOM - _length(shown)
-        lines = _fitting(part.lines, room // (len(parts) - number) - _length(part.frame))
-        shown += part.framed(lines) if lines else []
-        left_out += len(part.lines) - len(lines)
-    note = [f"\n{left_out} lines are left out: the comment would be too long."] if left_out else []
-    return "\n".join((*shown, *note))
+    head += [f"- **refused** {one_line(str(refusal))}" for refusal in plan.refusals]
+    head += [f"- **gap** {one_line(str(gap))}" for gap in plan.gaps]
+    head += [f"- **waiting** {one_line(str(entry))}" for entry in plan.waiting]
+    head += [f"- **obstacle** {one_line(str(obstacle))}" for obstacle in plan.obstacles]
+    return comment(head, [_markdown_part(cluster.name, cluster.changes) for cluster in plan.clusters], limit)
 
 
 def _markdown_table(plan: Plan) -> Iterator[str]:
@@ -106,42 +104,10 @@ def _markdown_table(plan: Plan) -> Iterator[str]:
         yield f"| {cluster.name} | {' | '.join(cells)} |"
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A foldable part of a comment: lines in a frame that no line can break out of."""
-
-    title: str
-    lines: list[str]
-
-    @property
-    def frame(self) -> list[str]:
-        return self.framed([])
-
-    def framed(self, lines: list[str]) -> list[str]:
-        longest = max((len(run) for line in self.lines for run in _BACKTICKS.findall(line)), default=0)
-        fence = "`" * max(3, longest + 1)
-        head = f"<details><summary>{self.title}</summary>"
-        return [head, "", f"{fence}text", *lines, fence, "", "</details>"]
-
-
-def _markdown_part(name: str, changes: tuple[Change, ...]) -> _Part:
-    shown = [change for change in changes if change.action is not Action.KEEP]
-    lines = [line for change in shown for line in _change_lines(change, lambda text, _: text)]
-    return _Part(f"{name}: {len(shown)} objects", lines)
-
-
-def _fitting(lines: list[str], room: int) -> list[str]:
-    """The first lines, as many as there is room for."""
-    ends = accumulate(len(line) + 1 for line in lines)
-    return [line for line, end in zip(lines, ends, strict=True) if end <= room]
-
-
-def _length(lines: list[str]) -> int:
-    return sum(len(line) + 1 for line in lines)
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+def _markdown_part(name: str, changes: tuple[Change, ...]) -> Part:
+    moving = [change for change in changes if change.action is not Action.KEEP]
+    blocks = [Block(str(change.ref), tuple(_change_lines(change, unpainted))) for change in moving]
+    return fenced_part(f"{name}: {counted(len(blocks), 'object')}", blocks)
 
 
 def summary(plan: Plan, took: str = "") -> str:
@@ -153,7 +119,7 @@ def summary(plan: Plan, took: str = "") -> str:
     return f"{counts or 'no objects'} ({facts})" + ("" if plan.writes or plan.refusals else idle)
 
 
-def outcome_text(outcomes: tuple[ClusterOutcome, ...], paint: Paint = lambda text, _: text) -> str:
+def outcome_text(outcomes: tuple[ClusterOutcome, ...], paint: Paint = unpainted) -> str:
     lines: list[str] = []
     for cluster in outcomes:
         failed = [outcome for outcome in cluster.outcomes if not outcome.is_done]
@@ -166,11 +132,11 @@ def outcome_text(outcomes: tuple[ClusterOutcome, ...], paint: Paint = lambda tex
 
 
 def _cluster_lines(name: str, changes: tuple[Change, ...], paint: Paint) -> Iterator[str]:
-    shown = [change for change in changes if change.action is not Action.KEEP]
-    if not shown:
+    moving = [change for change in changes if change.action is not Action.KEEP]
+    if not moving:
         return
     yield paint(name, "bold")
-    for change in shown:
+    for change in moving:
         yield from _change_lines(change, paint)
 
 
@@ -182,14 +148,4 @@ def _change_lines(change: Change, paint: Paint) -> Iterator[str]:
         yield f"      {note}"
     for field in change.fields:
         owner = f", held by {field.owner}" if field.owner else ""
-        yield f"      {field.path}: {_shown(field.old)} -> {_shown(field.new)}  ({field.cause}{owner})"
-
-
-def _shown(value: Any) -> str:
-    """On one line, and without anything that a terminal would obey."""
-    if value is None:
-        return "(none)"
-    if isinstance(value, str) and value and value.isprintable():
-        return value
-    text = json.dumps(value, ensure_ascii=False)
-    return text if text.isprintable() else json.dumps(value)
+        yield f"      {field.path}: {shown(field.old)} -> {shown(field.new)}  ({field.cause}{owner})"

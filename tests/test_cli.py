@@ -58,7 +58,7 @@ def test_error_becomes_a_message_and_a_code(
         raise error
 
     monkeypatch.setattr(cli.kfleet, "main", fail)
-    assert cli.run([]) == code
+    assert cli.execute([]) == code
     assert capsys.readouterr().err == message
 
 
@@ -68,4 +68,4 @@ def test_defect_is_not_hidden_behind_a_message(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(cli.kfleet, "main", fail)
     with pytest.raises(ExceptionGroup):
-        cli.run([])
+        cli.execute([])

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.cli import run
+from reconciler.cli import execute
 from reconciler.cli.explain_fields import Field, fields_of, find_field, list_kinds
 from reconciler.cli.explain_words import allowed_of, conditions_of, describe, limits_of, type_of
 from reconciler.lint import RULES
@@ -19,12 +19,12 @@ def _wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def explained(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    assert run(["explain", *arguments]) == 0
+    assert execute(["explain", *arguments]) == 0
     return capsys.readouterr().out
 
 
 def refused(capsys: pytest.CaptureFixture[str], what: str) -> str:
-    assert run(["explain", what]) == 1
+    assert execute(["explain", what]) == 1
     told = capsys.readouterr()
     assert told.out == ""
     return told.err.strip()

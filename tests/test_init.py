@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cli import run
+from reconciler.cli import execute
 from reconciler.edges.git import read_folder
 from reconciler.pipeline.offline import Computed, compute, write_offline
 from reconciler.spec.model import Dispatch, Role
@@ -53,7 +53,7 @@ def roles(computed: Computed) -> dict[str, Role]:
 
 def test_init_makes_a_standalone_cluster_of_a_single_context() -> None:
     kubeconfig(Path("home/.kube/config"), ["only"])
-    assert run(["init"]) == 0
+    assert execute(["init"]) == 0
     computed = written()
     assert roles(computed) == {"only": Role.STANDALONE}
     assert [queue.dispatch for queue in computed.spec.queues] == [Dispatch.NONE]
@@ -62,7 +62,7 @@ def test_init_makes_a_standalone_cluster_of_a_single_context() -> None:
 
 def test_init_makes_the_current_context_the_manager() -> None:
     kubeconfig(Path("home/.kube/config"), ["east", "hub"], current="hub")
-    assert run(["init", "--name", "research"]) == 0
+    assert execute(["init", "--name", "research"]) == 0
     computed = written()
     assert roles(computed) == {"hub": Role.MANAGER, "east": Role.WORKER}
     assert [queue.dispatch for queue in computed.spec.queues] == [Dispatch.MULTIKUEUE]
@@ -71,42 +71,42 @@ def test_init_makes_the_current_context_the_manager() -> None:
 
 def test_init_makes_the_first_context_the_manager_where_none_is_current() -> None:
     kubeconfig(Path("home/.kube/config"), ["a", "b", "c", "d", "e"], current="gone")
-    assert run(["init"]) == 0
+    assert execute(["init"]) == 0
     workers = dict.fromkeys(["b", "c", "d", "e"], Role.WORKER)
     assert roles(written()) == {"a": Role.MANAGER, **workers}
 
 
 def test_init_takes_the_contexts_of_the_options() -> None:
     kubeconfig(Path("home/.kube/config"), ["a", "b", "c", "d"], current="a")
-    assert run(["init", "--manager", "d", "--worker", "b", "--worker", "b", "--into", "one"]) == 0
+    assert execute(["init", "--manager", "d", "--worker", "b", "--worker", "b", "--into", "one"]) == 0
     assert roles(written("one")) == {"d": Role.MANAGER, "b": Role.WORKER}
-    assert run(["init", "--manager", "d", "--into", "two"]) == 0
+    assert execute(["init", "--manager", "d", "--into", "two"]) == 0
     assert roles(written("two"))["d"] is Role.MANAGER and len(roles(written("two"))) == 4
-    assert run(["init", "--worker", "a", "--into", "three"]) == 0
+    assert execute(["init", "--worker", "a", "--into", "three"]) == 0
     assert roles(written("three")) == {"b": Role.MANAGER, "a": Role.WORKER}
 
 
 def test_init_takes_as_many_workers_as_multikueue_does() -> None:
     kubeconfig(Path("home/.kube/config"), [f"c{number}" for number in range(21)])
-    assert run(["init"]) == 0
+    assert execute(["init"]) == 0
     assert list(roles(written()).values()).count(Role.WORKER) == 20
 
 
 def test_init_gives_odd_contexts_clean_names_of_their_own() -> None:
     kubeconfig(Path("kubeconfig"), ODD)
-    assert run(["init", "--kubeconfig", "kubeconfig"]) == 0
+    assert execute(["init", "--kubeconfig", "kubeconfig"]) == 0
     assert {cluster.access.context: cluster.name for cluster in written().spec.clusters} == ODD
 
 
 def test_init_lets_a_manager_be_called_manager() -> None:
     kubeconfig(Path("home/.kube/config"), ["worker1", "manager"], current="manager")
-    assert run(["init"]) == 0
+    assert execute(["init"]) == 0
     assert [cluster.name for cluster in written().spec.clusters] == ["manager", "worker1"]
 
 
 def test_init_takes_one_context_for_each_cluster(capsys: pytest.CaptureFixture[str]) -> None:
     kubeconfig(Path("home/.kube/config"), ["a", "b", "c"], current="b", clusters=["one", "one", "two"])
-    assert run(["init"]) == 0
+    assert execute(["init"]) == 0
     assert roles(written()) == {"b": Role.MANAGER, "c": Role.WORKER}
     assert capsys.readouterr().err == "left out: context 'a' leads to a cluster that is there already\n"
 
@@ -115,7 +115,7 @@ def test_init_reads_every_file_of_the_variable(monkeypatch: pytest.MonkeyPatch) 
     first = kubeconfig(Path("one"), ["a"], current="null")
     second = kubeconfig(Path("two"), ["b", "a"], current="b")
     monkeypatch.setenv("KUBECONFIG", f"{first}::missing:{second}")
-    assert run(["init"]) == 0
+    assert execute(["init"]) == 0
     assert roles(written()) == {"b": Role.MANAGER, "a": Role.WORKER}
 
 
@@ -123,13 +123,13 @@ def test_init_believes_the_first_file_that_has_a_context(monkeypatch: pytest.Mon
     first = kubeconfig(Path("one"), ["a"], clusters=["one"])
     second = kubeconfig(Path("two"), ["a", "b"], clusters=["two", "one"])
     monkeypatch.setenv("KUBECONFIG", f"{first}:{second}")
-    assert run(["init"]) == 0
+    assert execute(["init"]) == 0
     assert roles(written()) == {"a": Role.STANDALONE}
 
 
 def test_init_copies_no_secret(capsys: pytest.CaptureFixture[str]) -> None:
     kubeconfig(Path("home/.kube/config"), ["a", "b"])
-    assert run(["init"]) == 0
+    assert execute(["init"]) == 0
     told = capsys.readouterr()
     texts = [path.read_text() for path in Path("fleet").iterdir()]
     assert len(texts) == len(FILES)
@@ -139,7 +139,7 @@ def test_init_copies_no_secret(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_init_tells_what_it_wrote_and_what_comes_next(capsys: pytest.CaptureFixture[str]) -> None:
     kubeconfig(Path("home/.kube/config"), ["hub", "gke_p_z_east"], current="hub")
-    assert run(["init"]) == 0
+    assert execute(["init"]) == 0
     assert capsys.readouterr().out == (
         "CLUSTER  ROLE     CONTEXT\n"
         "hub      manager  hub\n"
@@ -165,31 +165,31 @@ def test_init_tells_commands_that_find_the_folder(
     (tmp_path / "repo/.git").mkdir(parents=True)
     (tmp_path / "repo/sub").mkdir()
     monkeypatch.chdir(tmp_path / "repo/sub")
-    assert run(["init", "--kubeconfig", str(path)]) == 0
+    assert execute(["init", "--kubeconfig", str(path)]) == 0
     told = capsys.readouterr().out
     assert f"  export KUBECONFIG='{path}'  where the contexts are\n" in told
     assert "  kfleet validate --path sub/fleet" in told
     assert "\na-b      standalone  'a\\nb'\n" in told
-    assert run(["init", "--kubeconfig", str(path), "--into", str(tmp_path / "else where")]) == 0
+    assert execute(["init", "--kubeconfig", str(path), "--into", str(tmp_path / "else where")]) == 0
     assert f"  kfleet render --path '{tmp_path / 'else where'}'" in capsys.readouterr().out
 
 
 def test_init_explains_only_what_exists(capsys: pytest.CaptureFixture[str]) -> None:
     kubeconfig(Path("home/.kube/config"), ["a", "b"])
-    assert run(["init"]) == 0
+    assert execute(["init"]) == 0
     text = "".join(path.read_text() for path in Path("fleet").iterdir()) + capsys.readouterr().out
     topics = re.findall(r"kfleet explain (\S+)", text)
     assert len(topics) > 5
-    assert [topic for topic in topics if run(["explain", topic]) != 0] == []
+    assert [topic for topic in topics if execute(["explain", topic]) != 0] == []
 
 
 def test_init_names_the_schema_only_where_it_is(tmp_path: Path) -> None:
     kubeconfig(Path("home/.kube/config"), ["a"])
-    assert run(["init"]) == 0
+    assert execute(["init"]) == 0
     assert "$schema" not in Path("fleet/fleet.yaml").read_text()
     (tmp_path / "repo/schemas").mkdir(parents=True)
     (tmp_path / "repo/schemas/kfleet.json").write_text("{}")
-    assert run(["init", "--into", "repo/fleet"]) == 0
+    assert execute(["init", "--into", "repo/fleet"]) == 0
     first = (tmp_path / "repo/fleet/queues.yaml").read_text().splitlines()[0]
     assert first == "# yaml-language-server: $schema=../schemas/kfleet.json"
     written("repo/fleet")
@@ -198,7 +198,7 @@ def test_init_names_the_schema_only_where_it_is(tmp_path: Path) -> None:
 def test_init_writes_files_that_others_may_read() -> None:
     kubeconfig(Path("home/.kube/config"), ["a"])
     Path("plain").write_text("")
-    assert run(["init"]) == 0
+    assert execute(["init"]) == 0
     modes = {stat.S_IMODE(path.stat().st_mode) for path in Path("fleet").iterdir()}
     assert modes == {stat.S_IMODE(Path("plain").stat().st_mode)}
 
@@ -208,14 +208,14 @@ def test_init_writes_beside_files_that_are_no_part_of_a_fleet() -> None:
     Path("repo/.github").mkdir(parents=True)
     Path("repo/.github/ci.yaml").write_text("on: push")
     Path("repo/README.md").write_text("mine")
-    assert run(["init", "--into", "repo"]) == 0
+    assert execute(["init", "--into", "repo"]) == 0
     written("repo")
     assert Path("repo/README.md").read_text() == "mine"
 
 
 def test_init_takes_contexts_that_name_no_cluster() -> None:
     Path("kc").write_text("current-context: null\ncontexts: [{name: a}, {name: b, context: x}, {name: c, context: {}}]")
-    assert run(["init", "--kubeconfig", "kc"]) == 0
+    assert execute(["init", "--kubeconfig", "kc"]) == 0
     assert list(roles(written())) == ["a", "b", "c"]
 
 

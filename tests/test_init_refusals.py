@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cli import run
+from reconciler.cli import execute
 from reconciler.cli.init import write_files
 from reconciler.errors import EdgeError
 from tests.kubeconfigs import SECRETS, kubeconfig, move_home
@@ -19,7 +19,7 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     before = sorted(Path().rglob("*"))
-    assert run(["init", *arguments]) == 1
+    assert execute(["init", *arguments]) == 1
     assert sorted(Path().rglob("*")) == before
     told = capsys.readouterr()
     assert told.out == ""
@@ -189,5 +189,5 @@ def test_init_refuses_more_workers_than_multikueue_takes(capsys: pytest.CaptureF
         "error: 21 contexts would be workers: MultiKueue takes at most 20 for a queue; choose them with --worker\n"
     )
     chosen = [part for name in names[1:21] for part in ("--worker", name)]
-    assert run(["init", *chosen]) == 0
+    assert execute(["init", *chosen]) == 0
     assert Path("fleet/clusters.yaml").read_text().count("role: worker") == 20

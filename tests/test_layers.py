@@ -10,40 +10,49 @@ import reconciler
 
 ROOT = Path(reconciler.__file__).parent
 # Who may import whom. A package may always import itself; the nouns may be imported by all.
-NOUNS = {"errors", "objects", "quantity"}
-VALUES = {"spec", "observed", "desired", "ownership", "prediction", "plan", "outcome"}
-STAGES = VALUES | {"kueue", "lint", "observations", "predict", "apply", "status", "health", "lease"}
+NOUNS = {"errors", "objects", "quantity", "credential"}
+VALUES = {"spec", "links", "leavers", "observed", "capacity", "desired", "ownership", "prediction", "plan", "outcome"}
+STAGES = VALUES | {"kueue", "lint", "observations", "predict", "apply", "status", "health", "preflight", "lease"}
+STAGES |= {"compare", "texts"}
 MAY_IMPORT = {
     "errors": set(),
     "objects": {"errors"},
     "quantity": {"errors"},
+    "credential": {"errors", "objects"},
     "ports": NOUNS,
     "kueue": NOUNS,
+    "links": NOUNS | {"kueue"},
     "spec": NOUNS | {"kueue"},
-    "observed": NOUNS,
-    "observations": NOUNS | {"kueue", "spec", "observed", "ports"},
-    "desired": NOUNS | {"kueue", "spec", "observed"},
+    "leavers": NOUNS | {"spec"},
+    "observed": NOUNS | {"links", "leavers"},
+    "capacity": NOUNS | {"kueue", "spec", "observed"},
+    "observations": NOUNS | {"kueue", "spec", "links", "leavers", "observed", "capacity", "ports"},
+    "desired": NOUNS | {"kueue", "spec", "capacity", "links", "leavers", "observed"},
     "lint": NOUNS | {"kueue", "spec", "desired"},
-    "ownership": NOUNS | {"desired"},
+    "ownership": NOUNS | {"kueue", "spec", "desired"},
     "prediction": NOUNS | {"desired", "ownership", "ports"},
     "predict": NOUNS | {"kueue", "spec", "desired", "ports", "ownership", "prediction"},
     "plan": NOUNS | {"kueue", "spec", "desired", "ownership", "prediction"},
     "outcome": NOUNS | {"plan"},
     "apply": NOUNS | {"ownership", "plan", "ports", "outcome"},
+    "preflight": NOUNS | {"kueue", "spec", "links", "desired", "prediction"},
     "lease": NOUNS | {"ports"},
-    "health": NOUNS | {"kueue", "prediction"},
-    "status": NOUNS | {"kueue", "plan", "outcome"},
+    "health": NOUNS | {"kueue", "desired", "prediction"},
+    "texts": set(),
+    "status": NOUNS | {"kueue", "plan", "outcome", "texts"},
+    "compare": NOUNS | {"kueue", "spec", "observed", "desired", "lint", "plan", "texts"},
     "edges": NOUNS | {"spec", "ports"},
     "sandbox": NOUNS | {"edges"},
-    "pipeline": NOUNS | STAGES | {"edges"},
-    "cli": NOUNS | STAGES | {"edges", "sandbox", "pipeline"},
+    "pipeline": NOUNS | STAGES | {"edges", "ports"},
+    "run": NOUNS | STAGES | {"edges", "pipeline", "ports"},
+    "cli": NOUNS | STAGES | {"edges", "sandbox", "pipeline", "run"},
 }
-DECIDING = NOUNS | VALUES | {"ports", "kueue", "lint", "health", "status"}
+DECIDING = NOUNS | VALUES | {"ports", "kueue", "lint", "health", "preflight", "status", "texts", "compare"}
 # What a decision may stand on: values, text and arithmetic. Everything else can look at the world.
 PURE_LIBRARIES = {
     "base64", "bisect", "collections", "copy", "dataclasses", "datetime", "decimal", "deepdiff", "difflib", "enum",
-    "fnmatch", "fractions", "functools", "hashlib", "itertools", "json", "jsonschema", "math", "operator", "orjson",
-    "re", "string", "textwrap", "types", "typing", "yaml",
+    "fnmatch", "fractions", "functools", "gzip", "hashlib", "html", "itertools", "json", "jsonschema", "math",
+    "operator", "orjson", "re", "string", "textwrap", "types", "typing", "yaml",
 }  # fmt: skip
 IMPURE_FUNCTIONS = {"open", "print", "input"}
 IMPURE_METHODS = {"now", "utcnow", "today"}

@@ -211,13 +211,33 @@ def test_markdown_fits_into_a_comment(made: Plan) -> None:
     assert len(text) <= COMMENT_LIMIT
     assert text.startswith(MARKER)
     assert text.count("<details>") == text.count("</details>")
-    assert text.endswith(" lines are left out: the comment would be too long.")
+    assert " left out: the comment would be too long</summary>" in text
 
 
 def test_markdown_shares_its_room_among_the_clusters() -> None:
     text = plan_markdown(plan(*THOUSANDS, names=("hub", "east", "west")))
-    assert text.count("<details>") == 3
+    assert [line for line in text.splitlines() if line.startswith("<details>")] == [
+        "<details><summary>hub: 3000 objects</summary>",
+        "<details><summary>east: 3000 objects</summary>",
+        "<details><summary>west: 3000 objects</summary>",
+        f"<details><summary>{9000 - text.count('  ~ ')} left out: the comment would be too long</summary>",
+    ]
     assert len(text) > COMMENT_LIMIT * 9 // 10
+
+
+def test_markdown_leaves_out_whole_objects_and_names_them() -> None:
+    long = change("night", Action.UPDATE, quota("z" * 100_000))
+    lines = plan_markdown(plan(long, change("day"))).splitlines()
+    assert "  ~ ClusterQueue/day  (differs)" in lines
+    assert not any("night" in line for line in lines if line != "hub/ClusterQueue/night")
+    assert lines[-4:-2] == ["hub/ClusterQueue/night", "```"]
+
+
+def test_markdown_counts_what_it_cannot_name() -> None:
+    lines = plan_markdown(plan(*THOUSANDS, names=("hub", "east", "west"))).splitlines()
+    named = sum(line.startswith(("hub/", "east/", "west/")) for line in lines)
+    shown = sum(line.startswith("  ~ ") for line in lines)
+    assert lines[-4] == f"and {9000 - named - shown} more"
 
 
 def test_markdown_lets_no_value_break_out_of_its_frame() -> None:

@@ -39,7 +39,7 @@ def fleet_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.usefixtures("fleet_folder")
 def test_validate_of_a_good_fleet_counts_nothing(capsys: Capture) -> None:
-    assert cli.run(["validate"]) == 0
+    assert cli.execute(["validate"]) == 0
     captured = capsys.readouterr()
     assert captured.out == "0 errors, 0 warnings\n"
     assert captured.err == "fleet: the files as they lie there\n"
@@ -47,7 +47,7 @@ def test_validate_of_a_good_fleet_counts_nothing(capsys: Capture) -> None:
 
 def test_validate_names_file_line_field_and_rule(fleet_folder: Path, capsys: Capture) -> None:
     (fleet_folder / "tenants.yaml").write_text(UNKNOWN_QUEUE)
-    assert cli.run(["validate"]) == 1
+    assert cli.execute(["validate"]) == 1
     first, summary = capsys.readouterr().out.splitlines()
     assert first.startswith("fleet/tenants.yaml:6: error: KF001: spec.queue: ")
     assert "nowhere" in first
@@ -58,7 +58,7 @@ def test_validate_reports_every_unreadable_file_at_once(fleet_folder: Path, caps
     (fleet_folder / "a.yaml").write_text("a: [1")
     (fleet_folder / "b.yaml").write_text("a: 1\na: 2\n")
     (fleet_folder / "c.yaml").write_bytes(b"\xff\xfe")
-    assert cli.run(["validate"]) == 1
+    assert cli.execute(["validate"]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in lines[:-1]] == ["fleet/a.yaml", "fleet/b.yaml", "fleet/c.yaml"]
     assert all(" error: KF000: " in line for line in lines[:-1])
@@ -66,7 +66,7 @@ def test_validate_reports_every_unreadable_file_at_once(fleet_folder: Path, caps
 
 def test_validate_prints_json_for_machines(fleet_folder: Path, capsys: Capture) -> None:
     (fleet_folder / "tenants.yaml").write_text(UNKNOWN_QUEUE)
-    assert cli.run(["validate", "-o", "json"]) == 1
+    assert cli.execute(["validate", "-o", "json"]) == 1
     finding = json.loads(capsys.readouterr().out)["findings"][0]
     assert finding["rule"] == "KF001" and finding["severity"] == "error"
     assert (finding["file"], finding["line"], finding["field"]) == ("fleet/tenants.yaml", 6, "spec.queue")
@@ -74,7 +74,7 @@ def test_validate_prints_json_for_machines(fleet_folder: Path, capsys: Capture) 
 
 def test_validate_prints_annotations_that_survive_odd_text(fleet_folder: Path, capsys: Capture) -> None:
     (fleet_folder / "ten,ants:%.yaml").write_text(UNKNOWN_QUEUE.replace("nowhere", '"no\\nwhere"'))
-    assert cli.run(["validate", "-o", "github"]) == 1
+    assert cli.execute(["validate", "-o", "github"]) == 1
     line = capsys.readouterr().out.rstrip("\n")
     assert line.startswith("::error file=fleet/ten%2Cants%3A%25.yaml,line=6,title=KF")
     assert "\n" not in line
@@ -88,8 +88,8 @@ def test_validate_reads_a_revision_and_not_the_files_around_it(fleet_folder: Pat
     )
     repo.close()
     (fleet_folder / "tenants.yaml").write_text(UNKNOWN_QUEUE)
-    assert cli.run(["validate"]) == 1
-    assert cli.run(["validate", "--revision", "HEAD"]) == 0
+    assert cli.execute(["validate"]) == 1
+    assert cli.execute(["validate", "--revision", "HEAD"]) == 0
     assert f"revision {commit.hexsha[:12]}" in capsys.readouterr().err
 
 
@@ -104,7 +104,7 @@ def test_validate_reads_a_revision_and_not_the_files_around_it(fleet_folder: Pat
 )
 @pytest.mark.usefixtures("fleet_folder")
 def test_validate_of_a_wrong_source_is_one_message(arguments: list[str], message: str, capsys: Capture) -> None:
-    assert cli.run(["validate", *arguments]) == 1
+    assert cli.execute(["validate", *arguments]) == 1
     captured = capsys.readouterr()
     assert message in captured.err + captured.out
     assert "Traceback" not in captured.err

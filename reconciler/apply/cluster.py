@@ -7,6 +7,7 @@ from itertools import groupby
 
 from reconciler.apply.objects import carry_out, drain
 from reconciler.apply.retry import Patience, with_retries
+from reconciler.errors import ClusterError
 from reconciler.objects import Ref
 from reconciler.outcome import Outcome
 from reconciler.ownership.applyset import Inventory, parent_manifest
@@ -22,8 +23,7 @@ def write_objects(port: ClusterPort, plan: ClusterPlan, patience: Patience) -> t
     """Widen the inventory, then write wave by wave."""
     changes = [change for change in plan.changes if change.action in _WRITES]
     if changes:
-        members = plan.inventory.with_members(change.ref for change in plan.changes)
-        _write_parent(port, plan, members, patience)
+        _record(port, plan, plan.inventory.with_members(change.ref for change in plan.changes), patience)
     return _in_waves(port, sorted(changes, key=lambda change: change.wave), patience)
 
 
@@ -48,13 +48,16 @@ def _drain_queues(port: ClusterPort, changes: list[Change], patience: Patience) 
 
 def narrow_inventory(port: ClusterPort, plan: ClusterPlan, patience: Patience) -> None:
     """After full success: the inventory names what is there now, and no more."""
-    narrowed = Inventory().with_members(_left(plan.changes))
-    is_recorded = plan.inventory.cluster_uid == plan.uid and plan.inventory.cluster == plan.name
-    # The set's own namespace goes without saying.
-    own = {plan.set_name.namespace}
-    is_same = narrowed.kinds == plan.inventory.kinds and narrowed.namespaces - own == plan.inventory.namespaces - own
-    if not (is_recorded and is_same and plan.inventory.fleet == plan.fleet):
-        _write_parent(port, plan, narrowed, patience)
+    _record(port, plan, Inventory().with_members(_left(plan.changes)), patience)
+
+
+def end_inventory(port: ClusterPort, plan: ClusterPlan, patience: Patience) -> None:
+    """The very last thing that the fleet has on a cluster that left it."""
+    try:
+        with_retries(lambda: port.delete(plan.set_name.path), patience)
+    except ClusterError as error:
+        if error.status != 404:
+            raise
 
 
 def _left_alone(changes: Iterable[Change], stayed: Ref) -> list[Outcome]:
@@ -67,8 +70,21 @@ def _left(changes: Iterable[Change]) -> list[Ref]:
     return [change.ref for change in changes if change.action not in gone and change.reason is not Reason.RELEASED]
 
 
+def _record(port: ClusterPort, plan: ClusterPlan, inventory: Inventory, patience: Patience) -> None:
+    """Write the inventory, unless the cluster holds just this one."""
+    known = plan.inventory
+    is_recorded = known.cluster_uid == plan.uid and known.cluster == plan.name
+    # The set's own namespace goes without saying.
+    own = {plan.set_name.namespace}
+    is_same = inventory.kinds == known.kinds and inventory.namespaces - own == known.namespaces - own
+    is_remembered = known.fleet == plan.fleet and known.addresses == plan.addresses
+    if not (is_recorded and is_same and is_remembered):
+        _write_parent(port, plan, inventory, patience)
+
+
 def _write_parent(port: ClusterPort, plan: ClusterPlan, inventory: Inventory, patience: Patience) -> None:
-    manifest = parent_manifest(plan.set_name, replace(inventory, fleet=plan.fleet), plan.name, plan.uid)
+    remembering = replace(inventory, fleet=plan.fleet, addresses=plan.addresses)
+    manifest = parent_manifest(plan.set_name, remembering, plan.name, plan.uid)
     with_retries(
         lambda: port.apply_at(plan.set_name.path, manifest, manager=SET_MANAGER, is_forced=True, is_dry_run=False),
         patience,

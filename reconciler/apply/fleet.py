@@ -3,9 +3,11 @@
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 
-from reconciler.apply.cluster import delete_objects, narrow_inventory, write_objects
+from reconciler.apply.cluster import delete_objects, end_inventory, narrow_inventory, write_objects
 from reconciler.apply.retry import Patience
+from reconciler.apply.tokens import issue_tokens
 from reconciler.errors import ClusterError
 from reconciler.objects import ClusterName
 from reconciler.outcome import ClusterOutcome
@@ -24,7 +26,8 @@ def apply_plan(
     work = _Work(ports, patience, {entry.name: ClusterOutcome(entry.name) for entry in chosen})
     workers = [entry for entry in chosen if entry.name != manager]
     managers = [entry for entry in chosen if entry.name == manager]
-    for clusters, step in ((workers, _write), (managers, _write), (managers, _finish), (workers, _finish)):
+    write = partial(_write, ports)
+    for clusters, step in ((workers, write), (managers, write), (managers, _finish), (workers, _finish)):
         work.run(clusters, step)
     return tuple(work.outcomes[entry.name] for entry in chosen)
 
@@ -59,8 +62,17 @@ class _Work:
             return replace(before, problem=error.problem)
 
 
-def _write(port: ClusterPort, cluster: ClusterPlan, before: ClusterOutcome, patience: Patience) -> ClusterOutcome:
-    return replace(before, outcomes=(*before.outcomes, *write_objects(port, cluster, patience)))
+def _write(
+    ports: Mapping[ClusterName, ClusterPort],
+    port: ClusterPort,
+    cluster: ClusterPlan,
+    before: ClusterOutcome,
+    patience: Patience,
+) -> ClusterOutcome:
+    """The tokens first: a Secret whose token cannot be had stays as it is, and keeps nothing else from its place."""
+    issued = issue_tokens(cluster, ports, patience)
+    written = write_objects(port, issued.plan, patience)
+    return replace(before, outcomes=(*before.outcomes, *issued.failures, *written))
 
 
 def _finish(port: ClusterPort, cluster: ClusterPlan, before: ClusterOutcome, patience: Patience) -> ClusterOutcome:
@@ -69,5 +81,5 @@ def _finish(port: ClusterPort, cluster: ClusterPlan, before: ClusterOutcome, pat
         return before
     after = replace(before, outcomes=(*before.outcomes, *delete_objects(port, cluster, patience)))
     if after.is_done and cluster.is_complete:
-        narrow_inventory(port, cluster, patience)
+        (end_inventory if cluster.is_ending else narrow_inventory)(port, cluster, patience)
     return after

@@ -19,11 +19,17 @@ INTERRUPTED = 130
 # whatever they need; each lives in the module of its name.
 COMMANDS: Mapping[str, str] = {
     "apply": "Make the clusters hold what the fleet says.",
-    "demo": "Bring a fleet up, send a job through MultiKueue, take the fleet down.",
+    "credentials": "Show and renew the tokens with which the manager reaches its workers.",
+    "crds": "Print the CustomResourceDefinitions of MasterQueues and ClusterMetrics, for clusters that lack them.",
+    "demo": "Bring a fleet up, commit and apply its queues, send jobs through MultiKueue, take the fleet down.",
+    "diff": "Show what a change in git means for the clusters, without asking any.",
     "explain": "Explain a kind of the fleet or one of its fields.",
     "init": "Write a small starting fleet for the clusters of a kubeconfig.",
+    "observe": "Show what has how much now: pools, nodes, clusters, their age, and what each becomes.",
     "plan": "Show what would change on the clusters, and why; change nothing.",
+    "preflight": "Say what will keep the fleet from working on its clusters, and what to do about it.",
     "render": "Print the Kubernetes objects of each cluster, in the API version that its Kueue serves.",
+    "run": "Follow the repository and the clusters, and keep them right.",
     "sandbox": "A real fleet on this machine, without containers.",
     "status": "Show how each cluster is: reachable, versions, objects, and what is not well.",
     "validate": "Say everything that is wrong with a fleet, with file and line.",
@@ -60,10 +66,10 @@ def main() -> None:
     # A command reads thousands of objects and keeps them until it ends: looking for garbage among them again and again
     # would take as long as reading them.
     gc.set_threshold(200_000, 50, 50)
-    sys.exit(run(sys.argv[1:]))
+    sys.exit(execute(sys.argv[1:]))
 
 
-def run(arguments: list[str]) -> int:
+def execute(arguments: list[str]) -> int:
     """Run one command and return its exit code: the only place that turns errors into codes and messages."""
     try:
         answer = kfleet.main(arguments, prog_name="kfleet", standalone_mode=False)

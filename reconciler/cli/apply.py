@@ -10,10 +10,12 @@ from typing import Any
 
 import click
 
-from reconciler.cli.plan import paint
+from reconciler.cli.observing import looking_options, tell_conditions
+from reconciler.cli.painting import paint
 from reconciler.cli.source import compute_or_stop, source_options, timeout_option
 from reconciler.cli.work import shown_work, verbose_option
 from reconciler.errors import EdgeError, RefusedError
+from reconciler.pipeline.capacity import Looking
 from reconciler.pipeline.offline import Source, committed
 from reconciler.pipeline.online import apply_fleet, connect, observe_fleet, plan_fleet, wait_for_health, writing
 from reconciler.plan.record import FORMAT, find_moves, plan_record
@@ -25,6 +27,7 @@ _MAKE_ONE = "make one with: kfleet plan --out FILE"
 
 @click.command()
 @source_options
+@looking_options
 @timeout_option
 @verbose_option
 @click.option(
@@ -42,6 +45,7 @@ _MAKE_ONE = "make one with: kfleet plan --out FILE"
 @click.option("--confirm-deletes", type=int, metavar="N", help="Allow exactly N deletes, whatever the policy says.")
 def apply(
     source: Source,
+    looking: Looking,
     timeout: float,
     is_verbose: bool,
     wait: float,
@@ -73,7 +77,8 @@ def apply(
     try:
         with writing(computed, connections) as patience:
             with shown_work(is_verbose=is_verbose) as report:
-                computed = observe_fleet(computed, connections)
+                computed = observe_fleet(computed, connections, looking=looking)
+                tell_conditions(computed)
                 made = plan_fleet(
                     computed, connections, confirmed_deletes=confirm_deletes, report=report, is_applying=True
                 )

@@ -9,9 +9,12 @@ from typing import Any
 
 import click
 
+from reconciler.cli.observing import looking_options, tell_conditions
+from reconciler.cli.painting import paint
 from reconciler.cli.source import compute_or_stop, source_options, timeout_option
 from reconciler.cli.work import shown_work, verbose_option
 from reconciler.errors import EdgeError, RefusedError
+from reconciler.pipeline.capacity import Looking
 from reconciler.pipeline.offline import Source, committed
 from reconciler.pipeline.online import connect, observe_fleet, plan_fleet
 from reconciler.plan.record import plan_record
@@ -20,6 +23,7 @@ from reconciler.status import narrowed, plan_exit_code, plan_markdown, plan_text
 
 @click.command()
 @source_options
+@looking_options
 @timeout_option
 @verbose_option
 @click.option(
@@ -36,6 +40,7 @@ from reconciler.status import narrowed, plan_exit_code, plan_markdown, plan_text
 @click.option("--confirm-deletes", type=int, metavar="N", help="Allow exactly N deletes, whatever the policy says.")
 def plan(
     source: Source,
+    looking: Looking,
     timeout: float,
     is_verbose: bool,
     output: str,
@@ -64,7 +69,8 @@ def plan(
     connections = connect(computed.spec, timedelta(seconds=timeout))
     try:
         with shown_work(is_verbose=is_verbose) as report:
-            computed = observe_fleet(computed, connections)
+            computed = observe_fleet(computed, connections, looking=looking)
+            tell_conditions(computed)
             made = plan_fleet(computed, connections, confirmed_deletes=confirm_deletes, report=report)
     finally:
         connections.close()
@@ -98,8 +104,3 @@ def save_record(path: Path, record: Mapping[str, Any]) -> None:
     except OSError as error:
         partial.unlink(missing_ok=True)
         raise EdgeError(str(path), f"cannot write: {error.strerror}") from error
-
-
-def paint(text: str, style: str) -> str:
-    """Colour on a terminal; click takes it off again in a pipe."""
-    return click.style(text, bold=True) if style == "bold" else click.style(text, fg=style)

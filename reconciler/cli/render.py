@@ -8,9 +8,11 @@ from pathlib import Path
 import click
 import yaml
 
+from reconciler.cli.observing import observations_option, read_observations
 from reconciler.cli.source import compute_or_stop, source_options
 from reconciler.errors import EdgeError
 from reconciler.objects import ClusterName, Manifest, ref_of
+from reconciler.pipeline.capacity import with_recorded
 from reconciler.pipeline.offline import Computed, Source, write_offline
 
 FOLDER = "dir="
@@ -24,6 +26,7 @@ Rendered = Mapping[ClusterName, Sequence[Manifest]]
 
 @click.command()
 @source_options
+@observations_option
 @click.option("--cluster", default="", metavar="NAME", help="Only this cluster. [default: all]")
 @click.option(
     "-o",
@@ -33,11 +36,11 @@ Rendered = Mapping[ClusterName, Sequence[Manifest]]
     metavar="yaml|json|dir=OUT",
     help="dir=OUT writes one file per object, OUT/CLUSTER/[NAMESPACE/]KIND-NAME.yaml.",
 )
-def render(source: Source, cluster: str, output: str) -> int:
+def render(source: Source, observations: str | None, cluster: str, output: str) -> int:
     """Print the Kubernetes objects of each cluster, in the API version that its Kueue serves.
 
     Asks no cluster: the version of Kueue is what the spec says of the cluster, or the newest. Exits with 4 when a
-    capacity would have to be observed to know every quota.
+    capacity would have to be observed to know every quota; --observations says what was observed.
 
     \b
     Examples:
@@ -46,7 +49,9 @@ def render(source: Source, cluster: str, output: str) -> int:
     """
     if output not in {"yaml", "json"} and not (output.startswith(FOLDER) and output != FOLDER):
         raise click.BadParameter(f"{output!r} is none of yaml, json, dir=OUT", param_hint="--output")
-    computed = compute_or_stop(source)
+    computed = with_recorded(compute_or_stop(source), read_observations(observations))
+    for gap in computed.desired.gaps:
+        click.secho(f"gap: {gap}", fg="yellow", err=True)
     rendered = {name: write_offline(computed, name) for name in _chosen(computed, cluster)}
     if output == "yaml":
         click.echo(_yaml_text(rendered), nl=False)

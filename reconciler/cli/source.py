@@ -56,8 +56,6 @@ def compute_or_stop(source: Source) -> Computed:
     computed = compute(read_and_tell(source), source.overlay)
     for finding in computed.findings:
         click.echo(finding_text(finding), err=True)
-    for gap in computed.desired.gaps:
-        click.secho(f"gap: {gap}", fg="yellow", err=True)
     if computed.errors:
         raise click.exceptions.Exit(1)
     return computed

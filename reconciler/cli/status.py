@@ -1,15 +1,19 @@
 """`kfleet status`: how the clusters are."""
 
 import json
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import click
 
+from reconciler.cli.observing import looking_options, tell_conditions
 from reconciler.cli.source import compute_or_stop, source_options, timeout_option
-from reconciler.health import Ailment, find_ailments
+from reconciler.health import Ailment
+from reconciler.pipeline.capacity import Looking
 from reconciler.pipeline.offline import Source
-from reconciler.pipeline.online import connect, look_at_fleet, observe_fleet
+from reconciler.pipeline.online import ailments_of, connect, look_at_fleet, observe_fleet, obstacles_of
 from reconciler.plan import Action, Looks, Plan, make_plan
 
 GROUP = "kueue.x-k8s.io"
@@ -17,9 +21,10 @@ GROUP = "kueue.x-k8s.io"
 
 @click.command()
 @source_options
+@looking_options
 @timeout_option
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def status(source: Source, timeout: float, output: str) -> int:
+def status(source: Source, looking: Looking, timeout: float, output: str) -> int:
     """Show how each cluster is: reachable, versions, objects, and what is not well.
 
     Exits with 0 when every cluster could be seen and every object is as wanted and works, with 4 otherwise.
@@ -27,23 +32,24 @@ def status(source: Source, timeout: float, output: str) -> int:
     computed = compute_or_stop(source)
     connections = connect(computed.spec, timedelta(seconds=timeout))
     try:
-        computed = observe_fleet(computed, connections)
+        computed = observe_fleet(computed, connections, looking=looking)
+        tell_conditions(computed)
         looks = look_at_fleet(computed, connections)
     finally:
         connections.close()
-    made = make_plan(computed.spec, looks)
-    ailments = tuple(
-        ailment
-        for view in looks.views
-        for ailment in find_ailments(view, (entry.ref for entry in computed.desired.of_cluster(view.name)))
-    )
-    rows = [_row(name, looks, made, ailments) for name in (entry.name for entry in computed.spec.clusters)]
+    made = replace(make_plan(computed.spec, looks), obstacles=obstacles_of(computed, looks.views))
+    ailments = ailments_of(computed, looks.views)
+    names = dict.fromkeys((*(entry.name for entry in computed.spec.clusters), *(view.name for view in looks.views)))
+    rows = [_row(name, looks, made, ailments) for name in names]
     if output == "json":
         click.echo(json.dumps({"clusters": rows}, indent=2))
     else:
         _print_rows(rows)
-    is_well = all(row["reachable"] and not row["ailments"] and not row["pending"] for row in rows)
-    return 0 if is_well else 4
+    return 0 if all(map(_is_well, rows)) else 4
+
+
+def _is_well(row: Mapping[str, Any]) -> bool:
+    return row["reachable"] and not (row["ailments"] or row["pending"] or row["obstacles"])
 
 
 def _row(name: str, looks: Looks, made: Plan, ailments: tuple[Ailment, ...]) -> dict[str, Any]:
@@ -61,7 +67,9 @@ def _row(name: str, looks: Looks, made: Plan, ailments: tuple[Ailment, ...]) -> 
         "pending": sum(count for action, count in counts.items() if action != Action.KEEP.value) + len(refusals),
         "gaps": [f"{gap.what}: {gap.why}" for gap in gaps],
         "refusals": [str(refusal) for refusal in refusals],
+        "waiting": [entry.why for entry in made.waiting if entry.cluster == name],
         "ailments": [str(ailment) for ailment in ailments if ailment.ref.cluster == name],
+        "obstacles": [str(obstacle) for obstacle in made.obstacles if obstacle.cluster == name],
     }
 
 
@@ -72,7 +80,7 @@ def _api_version(served: Any) -> str:
 
 def _print_rows(rows: list[dict[str, Any]]) -> None:
     for row in rows:
-        is_well = row["reachable"] and not row["ailments"] and not row["pending"]
+        is_well = _is_well(row)
         state = "unreachable" if not row["reachable"] else "ok" if is_well else "needs attention"
         wanted = row["objects"][Action.KEEP.value]
         others = ", ".join(f"{count} to {name}" for name, count in row["objects"].items() if count and name != "keep")
@@ -80,5 +88,6 @@ def _print_rows(rows: list[dict[str, Any]]) -> None:
         title = click.style(row["name"], bold=True)
         detail = f", kueue {row['kueue']}, {counted}" if row["reachable"] else ""
         click.echo(f"{title}: {click.style(state, fg='green' if is_well else 'red')}{detail}")
-        for line in (*row["gaps"], *row["refusals"], *row["ailments"]):
+        waiting = (f"waiting: {why}" for why in row["waiting"])
+        for line in (*waiting, *row["gaps"], *row["refusals"], *row["ailments"], *row["obstacles"]):
             click.echo(f"  {line}")

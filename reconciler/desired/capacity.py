@@ -36,6 +36,7 @@ def compute_quota(spec: FleetSpec, seen: Capacities) -> QuotaTable:
     """`seen` holds the capacity of flavors that are observed; static ones are in the spec."""
     usable = _usable_capacities(spec, seen)
     shares = _split_shares(spec, usable)
+    observed = {flavor.name for flavor in spec.flavors if flavor.capacity.source is not CapacitySource.STATIC}
     entries: dict[tuple[str, ClusterName], tuple[Quota, ...]] = {}
     gaps: dict[Gap, None] = {}
     for queue, entry, place in _queue_entries(spec):
@@ -43,13 +44,14 @@ def compute_quota(spec: FleetSpec, seen: Capacities) -> QuotaTable:
         if capacity is None and _has_share(entry):
             gaps[Gap(place.cluster, f"capacity of flavor {place.flavor}", "not observed; its shares count as 0")] = None
         key = (queue.name, place.cluster)
-        quota = _quota(queue, entry, place, _Known(capacity or {}, shares))
+        quota = _quota(queue, entry, place, _Known(place.flavor in observed, capacity or {}, shares))
         entries[key] = (*entries.get(key, ()), quota)
     return QuotaTable(entries, tuple(gaps))
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
+    is_observed: bool
     capacity: Amounts
     shares: Mapping[tuple[str, FlavorPlace, str], Quantity]
 
@@ -60,8 +62,8 @@ def _quota(queue: Queue, entry: QuotaEntry, place: FlavorPlace, known: _Known) -
         for name, amount in entry.resources.items()
     }
     lending = _limits(entry.lending_limit, known.capacity)
-    if not known.capacity:
-        # Kueue refuses to lend more than there is, and of what was not seen there is nothing.
+    if known.is_observed:
+        # Kueue refuses to lend more than there is, and what is observed may become less at any time.
         lending = {name: min(limit, nominal.get(name, limit)) for name, limit in lending.items()}
     return Quota(entry.flavor, nominal, _limits(entry.borrowing_limit, known.capacity), lending)
 

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from itertools import chain
 
 from reconciler.desired.capacity import compute_quota
+from reconciler.desired.leaving import held_queues, leaving_of, still_here
+from reconciler.desired.masterqueue import master_queue_objects
 from reconciler.desired.model import Desired, DesiredObject
 from reconciler.desired.multikueue import multikueue_objects
 from reconciler.desired.native import native_objects
@@ -19,21 +21,26 @@ from reconciler.spec.model import FleetSpec
 def compute_desired(spec: FleetSpec, seen: Observations = NOTHING_SEEN) -> Desired:
     """Every object of every cluster. Two documents that ask for the same object are an error of the spec."""
     quota = compute_quota(spec, seen.capacities)
-    queues = tuple(chain(queue_objects(spec, quota), multikueue_objects(spec, quota)))
+    waiting = still_here(spec, seen.leavers)
+    queues = tuple(chain(queue_objects(spec, quota), multikueue_objects(spec, quota, seen, waiting)))
     cluster_queues = [entry for entry in queues if entry.ref.kind == "ClusterQueue"]
+    masters = master_queue_objects(spec, seen.pools)
     objects = tuple(
         chain(
             flavor_objects(spec),
+            masters.objects,
             queues,
             cohort_objects(spec, cluster_queues),
             tenant_objects(spec),
-            native_objects(spec),
+            native_objects(spec, waiting),
         )
     )
     _refuse_doubles(objects)
-    position = {cluster.name: number for number, cluster in enumerate(spec.clusters)}
-    ordered = sorted(objects, key=lambda entry: (position[entry.ref.cluster], wave_of(entry.ref), entry.ref))
-    return Desired(tuple(ordered), (*seen.gaps, *quota.gaps))
+    held = tuple(held_queues(spec, waiting, objects))
+    clusters = (*spec.clusters, *(departed.cluster for departed in waiting.departed))
+    position = {cluster.name: number for number, cluster in enumerate(clusters)}
+    ordered = sorted((*objects, *held), key=lambda entry: (position[entry.ref.cluster], wave_of(entry.ref), entry.ref))
+    return Desired(tuple(ordered), (*seen.gaps, *quota.gaps, *masters.gaps), leaving_of(waiting, held))
 
 
 def _refuse_doubles(objects: Iterable[DesiredObject]) -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from reconciler.credential import TokenWish
 from reconciler.objects import ClusterName, Gap, Manifest, Ref
 from reconciler.spec.document import Document
 
@@ -10,13 +11,32 @@ from reconciler.spec.document import Document
 class DesiredObject:
     """One object in Kueue's newest API version, and the document that asks for it.
 
-    `notes` say in a few words why it is so, where the document alone does not tell.
+    `notes` say in a few words why it is so, where the document alone does not tell. `token` is what a Secret holds
+    beside its manifest. `held` says why the content is not known: such an object is left as it is, also where it is
+    missing. `origin` is a short name for what the spec alone says, where observations have a say too.
     """
 
     ref: Ref
     manifest: Manifest = field(repr=False)
     document: Document = field(repr=False)
     notes: tuple[str, ...] = ()
+    token: TokenWish | None = None
+    held: str = ""
+    origin: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """A worker that cannot go yet, and what it waits for.
+
+    `queues` are held for it although the spec does not name them any more. With `is_whole` the cluster itself has left
+    the spec, and nothing of the fleet there goes before it does.
+    """
+
+    cluster: ClusterName
+    why: str
+    queues: frozenset[str] = frozenset()
+    is_whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +45,7 @@ class Desired:
 
     objects: tuple[DesiredObject, ...]
     gaps: tuple[Gap, ...] = ()
+    leaving: tuple[Leaving, ...] = ()
 
     def of_cluster(self, cluster: ClusterName) -> tuple[DesiredObject, ...]:
         return tuple(entry for entry in self.objects if entry.ref.cluster == cluster)

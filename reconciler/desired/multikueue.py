@@ -5,64 +5,101 @@ the worker: a quota per flavor there would only be bookkeeping, and could keep a
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from reconciler.desired.capacity import Quota, QuotaTable
+from reconciler.desired.credentials import credential_objects
+from reconciler.desired.leaving import staying_in
 from reconciler.desired.model import DesiredObject
 from reconciler.desired.queues import cluster_queue, namespaces_of_queues, resource_groups
-from reconciler.desired.shape import desired_object, kueue_manifest
+from reconciler.desired.shape import desired_object, kueue_manifest, without_empty
+from reconciler.desired.workers import check_name, seated_workers, workers_of
 from reconciler.kueue.kinds import GROUP
-from reconciler.observed import Amounts
+from reconciler.leavers import Leavers
+from reconciler.objects import ClusterName
+from reconciler.observed import Amounts, Observations
 from reconciler.quantity import ZERO, Quantity
-from reconciler.spec.model import Cluster, Dispatch, FleetSpec, Queue, Role
+from reconciler.spec.model import Cluster, Dispatch, FleetSpec, Queue, StopPolicy
 
 FLAVOR = "workers"
 CONTROLLER = f"{GROUP}/multikueue"
+_ALL_DRAINED = "all workers are drained: the queue waits with them"
 
 
-def multikueue_objects(spec: FleetSpec, quota: QuotaTable) -> Iterator[DesiredObject]:
+def multikueue_objects(
+    spec: FleetSpec, quota: QuotaTable, seen: Observations, waiting: Leavers
+) -> Iterator[DesiredObject]:
     manager = spec.manager
     queues = [queue for queue in spec.queues if queue.dispatch is Dispatch.MULTIKUEUE]
     if manager is None or not queues:
         return
     namespaces = namespaces_of_queues(spec)
-    for queue in queues:
-        entries = _written_quota(queue) if queue.manager_quota else [_sum_of_workers(spec, queue, quota)]
+    seatings = [_seating(spec, queue, seen.leavers, waiting) for queue in queues]
+    for seating in seatings:
+        queue = seating.queue
+        entries = _written_quota(queue) if queue.manager_quota else [_sum_of_workers(seating, quota)]
         groups = resource_groups(entries)
-        cluster_queue_manifest = cluster_queue(queue, manager, groups, namespaces.get(queue.name, ()))
-        yield from _queue_objects(spec, manager, queue, cluster_queue_manifest)
+        manifest = cluster_queue(queue, manager, groups, namespaces.get(queue.name, ()))
+        yield from _queue_objects(manager, seating, manifest)
     yield from _flavors(spec, manager, queues)
-    yield from _clusters(spec, manager, queues)
+    connected = {name for seating in seatings for name in seating.names}
+    yield from credential_objects(spec, manager, [one for one in spec.clusters if one.name in connected], seen.links)
 
 
-def workers_of(spec: FleetSpec, queue: Queue) -> tuple[Cluster, ...]:
-    """The workers of a queue in the order in which MultiKueue should try them: as named, else as in the spec."""
-    chosen = [cluster for cluster in spec.selected(queue.clusters) if cluster.role is Role.WORKER]
-    if queue.clusters is not None and queue.clusters.names:
-        chosen.sort(key=lambda cluster: queue.clusters.names.index(cluster.name) if queue.clusters else 0)
-    return tuple(chosen)
+@dataclass(frozen=True, slots=True)
+class _Seating:
+    """The workers of a queue: all, those that its config wants, and those that cannot leave it yet."""
+
+    queue: Queue
+    workers: tuple[Cluster, ...]
+    wanted: tuple[Cluster, ...]
+    staying: tuple[ClusterName, ...]
+
+    @property
+    def names(self) -> list[str]:
+        return [*(worker.name for worker in self.wanted), *self.staying]
+
+    @property
+    def is_drained(self) -> bool:
+        return bool(self.workers) and all(worker.is_drained for worker in self.workers)
+
+    @property
+    def offering(self) -> tuple[Cluster, ...]:
+        """Those that count: a drained one as long as its jobs do, or they would take the room of the others."""
+        return tuple(worker for worker in self.workers if not worker.is_drained or worker.name in self.staying)
 
 
-def check_name(queue: Queue) -> str:
-    return f"multikueue-{queue.name}"
+def _seating(spec: FleetSpec, queue: Queue, leavers: Leavers | None, waiting: Leavers) -> _Seating:
+    wanted = seated_workers(spec, queue, leavers)
+    return _Seating(queue, workers_of(spec, queue), wanted, staying_in(check_name(queue), waiting))
 
 
-def secret_name(cluster: Cluster) -> str:
-    """The Secret on the manager that holds the worker's kubeconfig."""
-    return f"multikueue-{cluster.name}"
-
-
-def _queue_objects(
-    spec: FleetSpec, manager: Cluster, queue: Queue, manifest: dict[str, Any]
-) -> Iterator[DesiredObject]:
-    workers = workers_of(spec, queue)
-    name = check_name(queue)
+def _queue_objects(manager: Cluster, seating: _Seating, manifest: dict[str, Any]) -> Iterator[DesiredObject]:
+    queue, name = seating.queue, check_name(seating.queue)
+    content = {"clusters": seating.names} | without_empty({"quotaManagement": queue.quota_management})
+    config = kueue_manifest("MultiKueueConfig", name, content)
+    yield desired_object(manager, config, queue.document, *_seat_notes(seating))
     parameters = {"apiGroup": GROUP, "kind": "MultiKueueConfig", "name": name}
-    config = {"clusters": [worker.name for worker in workers]}
-    yield desired_object(manager, kueue_manifest("MultiKueueConfig", name, config), queue.document)
     check = {"controllerName": CONTROLLER, "parameters": parameters}
     yield desired_object(manager, kueue_manifest("AdmissionCheck", name, check), queue.document)
-    yield desired_object(manager, _checked_by(name, manifest), queue.document, _quota_note(queue, workers))
+    notes = (_quota_note(seating), *((_ALL_DRAINED,) if seating.is_drained else ()))
+    yield desired_object(manager, _checked_by(name, _stopped_if_drained(manifest, seating)), queue.document, *notes)
+
+
+def _stopped_if_drained(manifest: dict[str, Any], seating: _Seating) -> dict[str, Any]:
+    """Without a worker that takes anything, jobs wait on the manager, where they hold no quota."""
+    if not seating.is_drained:
+        return manifest
+    policy = manifest["spec"].get("stopPolicy", StopPolicy.HOLD.value)
+    return {**manifest, "spec": {**manifest["spec"], "stopPolicy": policy}}
+
+
+def _seat_notes(seating: _Seating) -> Iterator[str]:
+    if seating.is_drained:
+        yield f"all workers are drained; {seating.names[0]} stays, because Kueue wants at least one"
+    if seating.staying:
+        yield f"{', '.join(seating.staying)} cannot leave yet"
 
 
 def _checked_by(check: str, manifest: dict[str, Any]) -> dict[str, Any]:
@@ -71,10 +108,10 @@ def _checked_by(check: str, manifest: dict[str, Any]) -> dict[str, Any]:
     return {**manifest, "spec": {**manifest["spec"], "admissionChecksStrategy": strategy}}
 
 
-def _quota_note(queue: Queue, workers: tuple[Cluster, ...]) -> str:
-    if queue.manager_quota:
+def _quota_note(seating: _Seating) -> str:
+    if seating.queue.manager_quota:
         return "quota on the manager as written in managerQuota"
-    names = ", ".join(worker.name for worker in workers if not worker.drain)
+    names = ", ".join(worker.name for worker in seating.offering)
     return f"quota on the manager is the sum of {names}" if names else "no worker offers anything to the queue"
 
 
@@ -89,14 +126,13 @@ def _fixed(amounts: Any) -> Amounts:
     return {name: amount for name, amount in amounts.items() if isinstance(amount, Quantity)}
 
 
-def _sum_of_workers(spec: FleetSpec, queue: Queue, quota: QuotaTable) -> Quota:
+def _sum_of_workers(seating: _Seating, quota: QuotaTable) -> Quota:
     """What the workers offer to the queue together; a drained one offers nothing.
 
     A limit holds on the manager where it holds on every worker.
     """
-    workers = workers_of(spec, queue)
-    known = [entry for worker in workers for entry in quota.of(queue, worker.name)]
-    entries = [entry for worker in workers if not worker.drain for entry in quota.of(queue, worker.name)]
+    known = [entry for worker in seating.workers for entry in quota.of(seating.queue, worker.name)]
+    entries = [entry for worker in seating.offering for entry in quota.of(seating.queue, worker.name)]
     names = dict.fromkeys(name for entry in known for name in entry.nominal)
     every = [name for name in names if all(name in entry.borrowing for entry in known if name in entry.nominal)]
     lent = [name for name in names if any(name in entry.lending for entry in entries)]
@@ -124,12 +160,3 @@ def _flavors(spec: FleetSpec, manager: Cluster, queues: list[Queue]) -> Iterator
     for name, queue in wanted.items():
         if name not in real:
             yield desired_object(manager, kueue_manifest("ResourceFlavor", name, {}), queue.document)
-
-
-def _clusters(spec: FleetSpec, manager: Cluster, queues: list[Queue]) -> Iterator[DesiredObject]:
-    workers = {worker.name: worker for queue in queues for worker in workers_of(spec, queue)}
-    for worker in workers.values():
-        source = {"kubeConfig": {"locationType": "Secret", "location": secret_name(worker)}}
-        yield desired_object(
-            manager, kueue_manifest("MultiKueueCluster", worker.name, {"clusterSource": source}), worker.document
-        )

@@ -2,28 +2,33 @@
 
 from collections.abc import Iterator
 
+from reconciler.desired.leaving import staying_in
 from reconciler.desired.model import DesiredObject
+from reconciler.desired.queues import held
 from reconciler.desired.shape import desired_object
-from reconciler.kueue.kinds import kind_of
-from reconciler.kueue.upgrade import to_canonical
+from reconciler.kueue.kinds import KIND_BY_NAME, kind_of
+from reconciler.kueue.reading import as_list, as_map
+from reconciler.leavers import Leavers
 from reconciler.objects import Manifest
-from reconciler.spec.model import FleetSpec, NativeObject
+from reconciler.spec.model import Cluster, FleetSpec, Role, StopPolicy
 
 
-def native_objects(spec: FleetSpec) -> Iterator[DesiredObject]:
+def native_objects(spec: FleetSpec, waiting: Leavers) -> Iterator[DesiredObject]:
     for entry in spec.objects:
-        manifest, notes = _current(entry)
         for cluster in spec.targeted(entry.targets):
-            yield desired_object(cluster, manifest, entry.document, *notes)
+            yield desired_object(cluster, _fitting(entry.current, cluster, waiting), entry.document, *entry.notes)
 
 
-def _current(entry: NativeObject) -> tuple[Manifest, tuple[str, ...]]:
-    kind = kind_of(entry.manifest)
-    if kind is None:
-        return entry.manifest, ()
-    upgraded = to_canonical(entry.manifest)
-    metadata = upgraded.manifest["metadata"]
-    if kind.is_namespaced and not metadata.get("namespace"):
-        # As kubectl does; otherwise the object's identity would depend on who reads it.
-        metadata = {**metadata, "namespace": "default"}
-    return {**upgraded.manifest, "metadata": metadata}, tuple(upgraded.notes)
+def _fitting(manifest: Manifest, cluster: Cluster, waiting: Leavers) -> Manifest:
+    """As it is written, but stopped on a cluster that is drained, and with the workers that cannot leave yet."""
+    if not cluster.is_drained and cluster.role is not Role.MANAGER:
+        return manifest
+    kind = kind_of(manifest)
+    content = as_map(manifest.get("spec"))
+    if kind is KIND_BY_NAME["ClusterQueue"] and cluster.is_drained:
+        is_evicting = content.get("stopPolicy") == StopPolicy.HOLD_AND_DRAIN.value
+        policy = held(cluster, StopPolicy.HOLD_AND_DRAIN if is_evicting else StopPolicy.HOLD)
+        return {**manifest, "spec": {**content, "stopPolicy": policy.value}}
+    if kind is KIND_BY_NAME["MultiKueueConfig"] and (staying := staying_in(manifest["metadata"]["name"], waiting)):
+        return {**manifest, "spec": {**content, "clusters": [*as_list(content.get("clusters")), *staying]}}
+    return manifest

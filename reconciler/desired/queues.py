@@ -8,7 +8,7 @@ from reconciler.desired.model import DesiredObject
 from reconciler.desired.shape import desired_object, kueue_manifest, without_empty
 from reconciler.kueue.reading import as_text, at
 from reconciler.quantity import ZERO
-from reconciler.spec.model import Cluster, Flavor, FleetSpec, Queue, StopPolicy
+from reconciler.spec.model import Cluster, Drain, Flavor, FleetSpec, Queue, StopPolicy
 
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 # Kept on the object, because the spec that says so is gone when the queue is deleted.
@@ -135,9 +135,15 @@ def _resource_flavor(flavor: Flavor) -> dict[str, Any]:
 
 
 def _stop_policy(queue: Queue, cluster: Cluster) -> str:
-    if cluster.drain:
-        return StopPolicy.HOLD_AND_DRAIN.value
+    if cluster.is_drained:
+        return held(cluster, queue.stop_policy).value
     return "" if queue.stop_policy is StopPolicy.NONE else queue.stop_policy.value
+
+
+def held(cluster: Cluster, wanted: StopPolicy) -> StopPolicy:
+    """How a queue of a drained cluster is stopped: as the cluster says, or harder where the queue itself wants that."""
+    is_evicting = cluster.drain is Drain.EVICT or wanted is StopPolicy.HOLD_AND_DRAIN
+    return StopPolicy.HOLD_AND_DRAIN if is_evicting else StopPolicy.HOLD
 
 
 def _admission_checks(queue: Queue, groups: list[dict[str, Any]]) -> dict[str, Any]:

@@ -6,9 +6,12 @@ from dataclasses import dataclass, field
 from reconciler.desired.model import DesiredObject
 from reconciler.errors import SpecError
 from reconciler.kueue.kinds import NEWEST, KueueVersion, kind_of, newest_served, parse_version
+from reconciler.kueue.rules import check_object
 from reconciler.kueue.write import CannotExpressError, to_version
 from reconciler.objects import Manifest
 from reconciler.spec.model import Cluster
+
+MASTER_QUEUE = "MasterQueue"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,8 @@ def written(entry: DesiredObject, api: KueueApi) -> Manifest:
     kind = kind_of(entry.manifest)
     if kind is None:
         return entry.manifest
+    if entry.document.kind == MASTER_QUEUE:
+        _refuse_excess(entry, api)
     target = api.api_version(kind.name, newest_served(kind, api.version))
     if not target:
         raise entry.document.error((), f"{entry.ref}: kueue {api.version} has no {kind.name}")
@@ -39,6 +44,14 @@ def written(entry: DesiredObject, api: KueueApi) -> Manifest:
         return to_version(entry.manifest, target, api.version)
     except CannotExpressError as error:
         raise _cannot(entry, error) from error
+
+
+def _refuse_excess(entry: DesiredObject, api: KueueApi) -> None:
+    """What pools made of a queue was never linted: there may be more of them than this Kueue takes."""
+    violations = check_object(entry.manifest, api.version)
+    if violations:
+        found = "; ".join(str(violation) for violation in violations[:3])
+        raise entry.document.error((), f"{found}; narrow pools or poolRegExp, or divide the MasterQueue")
 
 
 def _cannot(entry: DesiredObject, error: CannotExpressError) -> SpecError:

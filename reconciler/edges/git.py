@@ -69,8 +69,19 @@ class Repository:
     def merge_base(self, one: str, other: str) -> str:
         """The commit where two revisions parted."""
         commits = self.resolve(one), self.resolve(other)
-        with self._asked(f"{one!r} and {other!r} have no commit in common"):
+        with self._asked(f"{one!r} and {other!r} have no commit in common, or the clone is too shallow to know"):
             return str(self._repo.git.merge_base(*commits))
+
+    def default_branch(self) -> str:
+        """The branch that the origin starts from, as far as this repository knows it; otherwise main."""
+        try:
+            return str(self._repo.git.rev_parse("--abbrev-ref", "--verify", "origin/HEAD"))
+        except GitCommandError:
+            return "main"
+
+    @property
+    def has_working_tree(self) -> bool:
+        return self._repo.working_tree_dir is not None
 
     def is_dirty(self, path: str = ".") -> bool:
         """Whether files below the path differ from the commit that is checked out, or are not in it."""

@@ -6,12 +6,9 @@ into model classes takes many times as long as the request, and because objects 
 
 import json
 import logging
-import ssl
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, cast
 from urllib.parse import urlencode
@@ -19,6 +16,8 @@ from urllib.parse import urlencode
 import orjson
 import urllib3
 
+from reconciler.credential import Endpoint
+from reconciler.edges.login import Access, new_pool
 from reconciler.errors import ClusterError, FieldCause
 from reconciler.objects import ClusterName, Manifest
 from reconciler.ports import ApiKind
@@ -35,20 +34,7 @@ MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """How to reach and log in to an API server."""
-
-    server: str
-    ca: str
-    token: str = ""
-    client_certificate: str = ""
-    client_key: str = ""
-    is_unverified: bool = False
-
-    def __repr__(self) -> str:
-        return f"Access({self.server})"
+__all__ = ["Access", "ApiServer"]
 
 
 class ApiServer:
@@ -61,14 +47,28 @@ class ApiServer:
         connections: int = 16,
     ) -> None:
         self.cluster, self.access, self.timeout = cluster, access, timeout
-        self._pool = urllib3.PoolManager(
-            ssl_context=_tls(access), maxsize=connections, block=True, retries=False, num_pools=2
-        )
+        self._pool = new_pool(access, connections)
         self._kinds: dict[str, tuple[ApiKind, ...]] = {}
         self._kinds_lock = threading.Lock()
 
     def close(self) -> None:
         self._pool.clear()
+
+    @property
+    def endpoint(self) -> Endpoint:
+        return Endpoint(self.access.server, self.access.ca)
+
+    def post(self, path: str, body: Manifest) -> dict[str, Any]:
+        return self._request("POST", path, body=body)
+
+    def post_as(self, token: str, path: str, body: Manifest) -> dict[str, Any]:
+        """On a connection of its own: this one may have logged in with a certificate."""
+        access = Access(self.access.server, self.access.ca, token=token, is_unverified=self.access.is_unverified)
+        other = ApiServer(self.cluster, access, timeout=self.timeout, connections=1)
+        try:
+            return other.post(path, body)
+        finally:
+            other.close()
 
     def get(self, path: str) -> dict[str, Any]:
         return self._request("GET", path)
@@ -183,9 +183,7 @@ class ApiServer:
         accept: str = "application/json",
     ) -> dict[str, Any]:
         url = self.access.server + path + (f"?{urlencode(query)}" if query else "")
-        headers = {"Accept": accept, "Content-Type": content_type}
-        if self.access.token:
-            headers["Authorization"] = f"Bearer {self.access.token}"
+        headers = {"Accept": accept, "Content-Type": content_type, **self.access.headers}
         started = time.monotonic()
         try:
             answer = self._send(method, url, headers, None if body is None else orjson.dumps(body))
@@ -257,19 +255,3 @@ def _cause(error: urllib3.exceptions.HTTPError) -> str:
 
 def _api_root(api_version: str) -> str:
     return f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
-
-
-def _tls(access: Access) -> ssl.SSLContext:
-    context = ssl.create_default_context(cadata=access.ca or None)
-    if access.is_unverified:
-        # The kubeconfig says so: a warning with every request would tell its owner nothing new.
-        urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    if access.client_certificate:
-        # The ssl module takes client certificates from files only. Readable by this user alone, gone at once.
-        with tempfile.NamedTemporaryFile("w", suffix=".pem") as pair:
-            pair.write(access.client_certificate + "\n" + access.client_key)
-            pair.flush()
-            context.load_cert_chain(pair.name)
-    return context

@@ -117,7 +117,7 @@ REASONS = (
     Reason(
         "AdmissionCheck",
         "SomeActiveClusters",
-        True,
+        False,
         "Some worker clusters of the check cannot be used; workloads go to the others.",
         "Look at the Active conditions of the MultiKueueClusters that the message names.",
     ),

@@ -74,8 +74,11 @@ def check_quota_writers(view: View) -> Iterator[Remark]:
     for queue in view.every("ClusterQueue"):
         config = _config_of(view, queue)
         if config is not None and at(config.manifest, "spec", "quotaManagement") == "Automated":
-            problem = f"Kueue itself writes the quota of queue {queue.ref.name}, and so does this fleet"
-            hint = "use quotaManagement: Manual, or leave the queue's quota to Kueue"
+            problem = (
+                f"Kueue itself writes the quota of queue {queue.ref.name}: what the fleet says of it is sent when the "
+                "queue is made, and never again"
+            )
+            hint = "use quotaManagement: Manual if the fleet shall keep it"
             yield about(config, "KF054", ("spec", "quotaManagement"), problem, hint)
 
 
@@ -114,6 +117,17 @@ def check_worker_local_queues(view: View) -> Iterator[Remark]:
         if missing:
             problem = f"MultiKueue sends its workloads to {listed(missing)}, where there is no LocalQueue of this name"
             yield about(entry, "KF052", ("metadata", "name"), problem, "send the LocalQueue to these workers too")
+        homeless = [name for name in workers if _lacks_namespace(view, manager, name, entry.ref.namespace)]
+        if homeless:
+            problem = f"the fleet has namespace {entry.ref.namespace} on the manager and not on {listed(homeless)}"
+            hint = "send the Namespace to these workers too: MultiKueue makes none"
+            yield about(entry, "KF052", ("metadata", "namespace"), problem, hint)
+
+
+def _lacks_namespace(view: View, manager: ClusterName, worker: ClusterName, namespace: str) -> bool:
+    """Of a namespace that is in no document the fleet knows nothing: it may well be everywhere."""
+    address = ("", namespace)
+    return address in view.of(manager, "Namespace") and address not in view.of(worker, "Namespace")
 
 
 def _workers_of(view: View, manager: ClusterName, queue: str) -> list[ClusterName]:

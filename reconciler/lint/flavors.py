@@ -7,6 +7,7 @@ from typing import Any
 
 from reconciler.desired import DesiredObject
 from reconciler.kueue.reading import as_list, as_map, as_text, at
+from reconciler.kueue.taints import as_tolerations, is_hard, is_tolerated
 from reconciler.lint.model import Remark
 from reconciler.lint.remarks import about, misnamed
 from reconciler.lint.view import View, flavors_of, is_native
@@ -15,7 +16,6 @@ from reconciler.spec.model import CapacitySource
 
 MOST_IN_STATUS = 64
 MOST_OTHERS_NAMED = 3
-HARD_EFFECTS = ("NoSchedule", "NoExecute")
 
 Labels = frozenset[tuple[str, str]]
 
@@ -34,7 +34,7 @@ class NodeClass:
         return self.entry.ref.name
 
     def can_run_on(self, other: "NodeClass") -> bool:
-        return all(is_tolerated(taint, (*self.tolerations, *_as_tolerations(self.taints))) for taint in other.taints)
+        return all(is_tolerated(taint, (*self.tolerations, *as_tolerations(self.taints))) for taint in other.taints)
 
 
 def check_use(view: View) -> Iterator[Remark]:
@@ -67,13 +67,9 @@ def _node_classes(view: View, cluster: ClusterName) -> Iterator[NodeClass]:
             yield NodeClass(
                 entry,
                 frozenset((as_text(key), as_text(value)) for key, value in as_map(at(spec, "nodeLabels")).items()),
-                tuple(taint for taint in map(as_map, as_list(at(spec, "nodeTaints"))) if _is_hard(taint)),
+                tuple(taint for taint in map(as_map, as_list(at(spec, "nodeTaints"))) if is_hard(taint)),
                 tuple(map(as_map, as_list(at(spec, "tolerations")))),
             )
-
-
-def _is_hard(taint: Mapping[str, Any]) -> bool:
-    return taint.get("effect") in HARD_EFFECTS
 
 
 def _check_whole_cluster(one: NodeClass, classes: list[NodeClass]) -> Iterator[Remark]:
@@ -102,31 +98,13 @@ def check_tolerations(view: View) -> Iterator[Remark]:
     for cluster in view.clusters:
         for one in _node_classes(view, cluster):
             for number, taint in enumerate(as_list(at(one.entry.manifest, "spec", "nodeTaints"))):
-                if _is_hard(as_map(taint)) and not is_tolerated(as_map(taint), one.tolerations):
+                if is_hard(as_map(taint)) and not is_tolerated(as_map(taint), one.tolerations):
                     text = f"{at(taint, 'key')}:{at(taint, 'effect')}"
                     problem = (
                         f"the flavor does not tolerate its own taint {text}: only jobs that do so themselves get it"
                     )
                     hint = "add a toleration, or silence this where it is meant"
                     yield about(one.entry, "KF058", ("spec", "nodeTaints", number), problem, hint)
-
-
-def is_tolerated(taint: Mapping[str, Any], tolerations: tuple[Mapping[str, Any], ...]) -> bool:
-    return any(_tolerates(toleration, taint) for toleration in tolerations)
-
-
-def _tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
-    if toleration.get("effect") not in (None, "", taint.get("effect")):
-        return False
-    if toleration.get("operator") == "Exists":
-        return toleration.get("key") in (None, "", taint.get("key"))
-    is_same_value = (toleration.get("value") or "") == (taint.get("value") or "")
-    return toleration.get("key") == taint.get("key") and is_same_value
-
-
-def _as_tolerations(taints: tuple[Mapping[str, Any], ...]) -> tuple[Mapping[str, Any], ...]:
-    """A flavor with a taint of its own is for jobs that tolerate it, wherever they come from."""
-    return tuple({**taint, "operator": "Equal"} for taint in taints)
 
 
 def check_counts(view: View) -> Iterator[Remark]:

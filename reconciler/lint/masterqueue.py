@@ -8,15 +8,14 @@ from reconciler.kueue.reading import at
 from reconciler.kueue.syntax import problem_of_name
 from reconciler.lint.model import Remark
 from reconciler.lint.view import View
-from reconciler.spec.document import FieldPath
+from reconciler.spec.document import Document, FieldPath
 from reconciler.spec.masterqueue import NOMINAL_DEFAULTS, MasterFlavor, MasterQueue, NatsFlavor
+from reconciler.spec.nats import has_login
 
 PUBLISHING_PERIOD = 30
 SHORTEST_TIMEOUT = timedelta(seconds=2 * PUBLISHING_PERIOD + 5)
 KNOWN_STOP_POLICIES = {"Stop": "Hold", "StopAndHold": "HoldAndDrain"}
 
-# NATS takes a user without a password for a token, which is as secret.
-_CREDENTIALS = re.compile(r"//[^/@,]+@")
 _ANCHORED = re.compile(r"(\(\?[a-zA-Z]+\))?(\^|\\A|\.\*)")
 
 
@@ -34,8 +33,8 @@ def check_master_queues(view: View) -> Iterator[Remark]:
 def _check_template(master: MasterQueue) -> Iterator[Remark]:
     stop_policy = at(master.template, "stopPolicy")
     if stop_policy in KNOWN_STOP_POLICIES:
-        problem = f"Kueue knows no {stop_policy!r} and would refuse every queue"
-        hint = f"{KNOWN_STOP_POLICIES[stop_policy]} is meant, which a MasterQueue cannot say: stop the queue otherwise"
+        problem = f"Kueue knows no {stop_policy!r}: kfleet reads it as {KNOWN_STOP_POLICIES[stop_policy]}"
+        hint = "kueue-nats sends it as it is, and Kueue refuses every queue then"
         yield Remark("KF084", master.document, ("spec", "template", "stopPolicy"), problem, hint)
     preemption = at(master.template, "preemption")
     policy = at(preemption, "borrowWithinCohort", "policy")
@@ -64,21 +63,20 @@ def _check_lending(master: MasterQueue, flavor: MasterFlavor, path: FieldPath) -
             hint = "name every resource in lendingLimit; 0 lends nothing"
             yield Remark("KF082", master.document, (*path, "canLendTo", number), problem, hint)
         if lending.queue in seen:
-            problem = f"queue {lending.queue} has an entry already: its ClusterQueue would list every flavor twice"
+            problem = f"queue {lending.queue} has an entry already: of two limits the smaller one holds"
             yield Remark("KF085", master.document, (*path, "canLendTo", number, "queue"), problem)
         seen.add(lending.queue)
 
 
 def _check_nats(master: MasterQueue, flavor: MasterFlavor, nats: NatsFlavor, path: FieldPath) -> Iterator[Remark]:
-    if _CREDENTIALS.search(nats.connector):
-        problem = "the URL holds a password or a token, which everybody with access to git or the object can read"
-        yield Remark("KF080", master.document, (*path, "natsConnector"), problem, "keep it in a Secret")
+    yield from _check_connector(nats, master.document, (*path, "natsConnector"))
     if nats.pool_timeout < SHORTEST_TIMEOUT:
         seconds, least = int(nats.pool_timeout.total_seconds()), int(SHORTEST_TIMEOUT.total_seconds())
         problem = (
-            f"{seconds} s is short: pools speak every {PUBLISHING_PERIOD} s, so that one lost message drops a pool"
+            f"{seconds} s is short: pools speak every {PUBLISHING_PERIOD} s, so that one late message drops a pool"
         )
-        yield Remark("KF081", master.document, (*path, "poolTimeout"), problem, f"use {least} or more")
+        hint = f"use {least} or more; kfleet gives every pool two of its own periods whatever this says"
+        yield Remark("KF081", master.document, (*path, "poolTimeout"), problem, hint)
     if nats.pool_pattern is not None and not _ANCHORED.match(nats.pool_pattern):
         problem = f"{nats.pool_pattern!r} is searched anywhere in a pool's name, other letters may stand before it"
         yield Remark("KF086", master.document, (*path, "poolRegExp"), problem, "begin it with ^, end it with $")
@@ -88,8 +86,22 @@ def _check_nats(master: MasterQueue, flavor: MasterFlavor, nats: NatsFlavor, pat
     for number, pool in enumerate(nats.pools):
         if "." in pool or problem_of_name(f"{master.name}-{flavor.name}-{pool}"):
             problem = f"{pool!r} cannot be a part of a ResourceFlavor's name or of a subject"
-            hint = "pools are named by lower-case letters, digits and -"
+            hint = "use lower-case letters, digits and -; kfleet gives its flavor a name with a hash"
             yield Remark("KF089", master.document, (*path, "pools", number), problem, hint)
+
+
+def check_flavor_pools(view: View) -> Iterator[Remark]:
+    for flavor in view.spec.flavors:
+        if flavor.capacity.nats is not None:
+            path = ("spec", "capacity", "nats", "connector")
+            yield from _check_connector(flavor.capacity.nats, flavor.document, path)
+
+
+def _check_connector(nats: NatsFlavor, document: Document, path: FieldPath) -> Iterator[Remark]:
+    if has_login(nats.connector):
+        problem = "the URL holds a password or a token, which everybody with access to git or the object can read"
+        hint = "keep it in a Secret, a file or a variable, and say where in spec.nats of the Fleet"
+        yield Remark("KF080", document, path, problem, hint)
 
 
 def check_local_flavors(view: View) -> Iterator[Remark]:

@@ -34,7 +34,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A rule that a document breaks, ready to be shown."""
+    """A rule that a document breaks, ready to be shown; `document` is its name, wherever in the files it stands."""
 
     rule: str
     severity: Severity
@@ -42,6 +42,7 @@ class Finding:
     field: str
     problem: str
     hint: str = ""
+    document: str = ""
 
     def __str__(self) -> str:
         where = ": ".join(part for part in (str(self.place), self.field) if part)

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
-from reconciler.desired.multikueue import workers_of
+from reconciler.desired.workers import workers_of
 from reconciler.kueue.kinds import NEWEST, V1BETA2_SINCE, KueueVersion
 from reconciler.kueue.structure import largest_count
 from reconciler.lint.model import Remark
@@ -39,7 +39,7 @@ def _check_ends(view: View, queue: Queue) -> Iterator[Remark]:
         problem = f"{view.manager.name} is the manager: it cannot be its own worker"
         yield Remark("KF044", queue.document, ("spec", "clusters"), problem, "name workers only")
     yield from _check_count(view, queue, workers)
-    if all(worker.drain for worker in workers):
+    if all(worker.is_drained for worker in workers):
         names = ", ".join(worker.name for worker in workers)
         problem = f"all workers of the queue are drained ({names}): its jobs wait on the manager"
         yield Remark("KF048", queue.document, ("spec", "clusters"), problem)

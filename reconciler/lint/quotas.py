@@ -195,7 +195,8 @@ def check_infinite(view: View) -> Iterator[Remark]:
     for entry in view.every("ClusterQueue", "Cohort"):
         for placed in view.quotas[entry.ref]:
             is_sum = placed.flavor == SUM_OF_WORKERS and not is_native(entry)
-            if _is_infinite(placed) and not is_sum:
+            # The bounds of a MasterQueue are that high where it does not say any: that is how they are meant.
+            if _is_infinite(placed) and not is_sum and entry.document.kind != "MasterQueue":
                 yield _infinite(entry, placed)
 
 

@@ -61,6 +61,7 @@ def _finding(group: Sequence[Remark], rule: Rule, *, with_suggestion: bool) -> F
         field=first.field or field_text(first.path),
         problem=_problem(first, clusters) + suggestion,
         hint=first.hint,
+        document=first.document.title,
     )
 
 

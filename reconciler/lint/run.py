@@ -7,6 +7,7 @@ from reconciler.desired import Desired
 from reconciler.lint import (
     checks,
     cohorts,
+    credentials,
     flavors,
     masterqueue,
     multikueue,
@@ -48,9 +49,11 @@ OF_SPEC: tuple[Check, ...] = (
     cohorts.check_lonely,
     multikueue.check_dispatch,
     multikueue.check_worker_releases,
+    credentials.check_credentials,
     tenants.check_same_local_queue,
     tenants.check_namespace_labels,
     masterqueue.check_master_queues,
+    masterqueue.check_flavor_pools,
 )
 # Checks that look at the objects too.
 OF_OBJECTS: tuple[Check, ...] = (

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from reconciler.objects import ClusterName, Manifest, Ref
+from reconciler.ownership.memory import Addresses, addresses_text, read_addresses
 
 ID_LABEL = "applyset.kubernetes.io/id"
 MEMBER_LABEL = "applyset.kubernetes.io/part-of"
@@ -20,6 +21,7 @@ NAMESPACES = "applyset.kubernetes.io/additional-namespaces"
 CLUSTER = "kfleet.dev/cluster"
 CLUSTER_UID = "kfleet.dev/cluster-uid"
 FLEET = "kfleet.dev/fleet-uids"
+ADDRESSES = "kfleet.dev/fleet-addresses"
 TOOL = "kfleet"
 TOOL_VERSION = f"{TOOL}/v1"
 
@@ -48,7 +50,8 @@ class SetName:
 class Inventory:
     """What the parent says: the kinds (`Kind.group`) and namespaces of members, and whose cluster it believes to be.
 
-    On the manager, `fleet` holds the uid that each cluster had when the fleet first wrote to it.
+    On the manager, `fleet` holds the uid that each cluster had when the fleet first wrote to it, and `addresses` how
+    its workers are reached.
     """
 
     kinds: frozenset[str] = frozenset()
@@ -57,6 +60,7 @@ class Inventory:
     cluster_uid: str = ""
     tool: str = ""
     fleet: Mapping[str, str] = field(default_factory=dict)
+    addresses: Addresses = field(default_factory=dict)
 
     def with_members(self, refs: Iterable[Ref]) -> "Inventory":
         """The same set, wide enough for these members too."""
@@ -91,6 +95,7 @@ def read_parent(parent: Manifest | None) -> Inventory | None:
         annotations.get(CLUSTER_UID, ""),
         annotations.get(TOOLING, "").partition("/")[0],
         _read_fleet(annotations.get(FLEET, "")),
+        read_addresses(annotations.get(ADDRESSES, "")),
     )
 
 
@@ -115,6 +120,7 @@ def parent_manifest(name: SetName, inventory: Inventory, cluster: ClusterName, c
                 CLUSTER: cluster,
                 CLUSTER_UID: cluster_uid,
                 **({FLEET: _fleet_text(inventory.fleet)} if inventory.fleet else {}),
+                **({ADDRESSES: addresses_text(inventory.addresses)} if inventory.addresses else {}),
             },
         },
     }

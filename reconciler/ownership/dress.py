@@ -19,8 +19,17 @@ def dress(manifest: Manifest, entry: DesiredObject, set_name: SetName) -> Manife
 
 
 def wanted_hash(entry: DesiredObject) -> str:
-    """A short name for the content that git asks for, the same for every API version it is written in."""
-    return hashlib.sha256(orjson.dumps(entry.manifest, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
+    """A short name for the content that is wanted, the same for every API version it is written in.
+
+    Behind it stands one for the part that git has in it, where observations have a part too.
+    """
+    content = hashlib.sha256(orjson.dumps(entry.manifest, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
+    return f"{content}-{entry.origin}" if entry.origin else content
+
+
+def is_same_origin(entry: DesiredObject, recorded: str) -> bool:
+    """Whether git asks for the same as when the object was written, so that only observations can have changed it."""
+    return bool(entry.origin) and recorded.partition("-")[2] == entry.origin
 
 
 def is_dress(path: tuple[str | int, ...]) -> bool:

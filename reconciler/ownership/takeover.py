@@ -1,6 +1,6 @@
-"""Takes over what `kubectl apply` (client side) owned of an object.
+"""Takes over what `kubectl apply` (client side), or a controller that kfleet replaces, owned of an object.
 
-Otherwise kubectl would go on owning fields that git never named or names no more, and nobody would ever remove them.
+Otherwise they would go on owning fields that git never named or names no more, and nobody would ever remove them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,26 +10,30 @@ from reconciler.objects import Manifest
 from reconciler.ownership.fields import APPLY, UPDATE, FieldTree, Owner, item_of, owners_of
 
 CLIENT_SIDE = "kubectl-client-side-apply"
+# How the Python client of Kubernetes calls itself, and with it kueue-nats.
+PYTHON_CLIENT = "OpenAPI-Generator"
+PREDECESSORS = (CLIENT_SIDE, PYTHON_CLIENT)
 
 Path = tuple[str | int, ...]
 
 
-def client_side_owner(live: Manifest) -> Owner | None:
-    found = (owner for owner in owners_of(live) if owner.manager == CLIENT_SIDE and owner.operation == UPDATE)
-    return next((owner for owner in found if not owner.subresource), None)
+def predecessor_of(live: Manifest) -> Owner | None:
+    owners = [owner for owner in owners_of(live) if owner.operation == UPDATE and not owner.subresource]
+    return next((owner for manager in PREDECESSORS for owner in owners if owner.manager == manager), None)
 
 
 def abandoned_fields(live: Manifest, wanted: Manifest) -> Iterator[tuple[Path, Any]]:
-    """Fields that kubectl set and the fleet does not: they go when their ownership is taken over."""
-    owner = client_side_owner(live)
+    """Fields that the predecessor set and the fleet does not: they go when their ownership is taken over."""
+    owner = predecessor_of(live)
     if owner is not None:
         yield from _abandoned(owner.tree, live, wanted, ())
 
 
 def moved_fields(live: Manifest, manager: str) -> list[Mapping[str, Any]] | None:
-    """The managedFields in which this manager has applied what kubectl had; None where there is nothing to move."""
+    """The managedFields in which this manager has applied what another had; None where there is nothing to move."""
     entries = live["metadata"].get("managedFields") or []
-    theirs = next((entry for entry in entries if _is_entry(entry, CLIENT_SIDE, UPDATE)), None)
+    found = (entry for other in PREDECESSORS for entry in entries if _is_entry(entry, other, UPDATE))
+    theirs = next(found, None)
     if theirs is None:
         return None
     mine = next((entry for entry in entries if _is_entry(entry, manager, APPLY)), None)

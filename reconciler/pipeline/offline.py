@@ -3,11 +3,13 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from reconciler.capacity.model import CapacityLook
 from reconciler.desired import Desired, compute_desired, offline_api, written
 from reconciler.edges.git import is_repository, is_url, open_repository, read_folder
 from reconciler.errors import RefusedError, SpecError
 from reconciler.lint import Finding, Severity, lint, lint_spec
 from reconciler.objects import ClusterName, Manifest
+from reconciler.observed import NOTHING_SEEN, Observations
 from reconciler.spec import FleetFiles, FleetSpec, parse_fleet
 
 UNREADABLE = "KF000"
@@ -25,11 +27,17 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """One revision, as far as it can be computed without a cluster."""
+    """One revision, as far as it can be computed; `seen` is what its objects stand on beside the spec.
+
+    `look` is the part of it that is remembered for the next run; `conditions` are what an operator should know of it.
+    """
 
     spec: FleetSpec
     desired: Desired
     findings: tuple[Finding, ...]
+    seen: Observations = NOTHING_SEEN
+    look: CapacityLook | None = None
+    conditions: tuple[str, ...] = ()
 
     @property
     def errors(self) -> tuple[Finding, ...]:
@@ -86,11 +94,16 @@ def unreadable(group: ExceptionGroup[Exception]) -> tuple[Finding, ...]:
 
 
 def write_offline(computed: Computed, cluster: ClusterName) -> tuple[Manifest, ...]:
-    """The objects of a cluster as they would be sent to the Kueue that the spec says it runs."""
+    """The objects of a cluster as they would be sent to the Kueue that the spec says it runs.
+
+    Without those that cannot be told from the spec alone: credentials, which are issued when the fleet is applied.
+    """
     api = next(offline_api(entry) for entry in computed.spec.clusters if entry.name == cluster)
     manifests: list[Manifest] = []
     problems: list[SpecError] = []
     for entry in computed.desired.of_cluster(cluster):
+        if entry.held:
+            continue
         try:
             manifests.append(written(entry, api))
         except SpecError as error:

@@ -1,29 +1,42 @@
 """The line with clusters: connect, look, plan, apply."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 
 from reconciler.apply import Patience, apply_plan
-from reconciler.desired import compute_desired
+from reconciler.desired import compute_observed
 from reconciler.edges.access import open_cluster
 from reconciler.edges.kubernetes import TIMEOUT, ApiServer
 from reconciler.errors import ClusterError
 from reconciler.health import Ailment, find_ailments
 from reconciler.lease import LeaseName, held_lease, new_holder
-from reconciler.objects import ClusterName, Gap
-from reconciler.observations import observe
+from reconciler.objects import ClusterName, Gap, Obstacle
+from reconciler.observations import observe, sent_workers
 from reconciler.observed import NOTHING_SEEN
 from reconciler.outcome import ClusterOutcome
 from reconciler.ownership.applyset import SetName
+from reconciler.ownership.quota import leave_quotas
+from reconciler.pipeline.capacity import (
+    NOW,
+    Looking,
+    conditions_of,
+    look_at_capacity,
+    publish,
+    remember,
+    with_look,
+    with_master_queues,
+)
+from reconciler.pipeline.departures import find_departed, look_at_leavers
 from reconciler.pipeline.offline import Computed
 from reconciler.plan import Looks, Plan, make_plan
 from reconciler.predict import greet, look, predict, prepare
 from reconciler.prediction import ClusterView, Prediction
+from reconciler.preflight import Facts, find_obstacles
 from reconciler.spec import FleetSpec
 from reconciler.spec.model import Cluster, Role
 
@@ -38,10 +51,15 @@ def _tell_nobody(_cluster: ClusterName, _step: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Connections:
-    """The clusters of a fleet that could be connected to, and why the others could not."""
+    """The clusters of a fleet that could be connected to, and why the others could not.
+
+    `departed` are clusters that the spec names no more; `lost` says why there is no way to some of them.
+    """
 
     ports: Mapping[ClusterName, ApiServer]
     gaps: tuple[Gap, ...] = ()
+    departed: tuple[Cluster, ...] = ()
+    lost: Mapping[ClusterName, str] = field(default_factory=dict)
 
     def close(self) -> None:
         for port in self.ports.values():
@@ -51,34 +69,60 @@ class Connections:
 def connect(spec: FleetSpec, timeout: timedelta = TIMEOUT) -> Connections:
     """Connections to all clusters, the manager's first: it may hold the credentials of the others."""
     ports: dict[ClusterName, ApiServer] = {}
-    gaps: list[Gap] = []
-    for cluster in sorted(spec.clusters, key=lambda entry: entry.role is not Role.MANAGER):
-        manager = ports.get(spec.manager.name) if spec.manager else None
-        try:
-            ports[cluster.name] = open_cluster(cluster, manager, timeout)
-        except ClusterError as error:
-            gaps.append(Gap(cluster.name, "the cluster", error.problem))
-    return Connections(ports, tuple(gaps))
+    lost: dict[ClusterName, str] = {}
+
+    def open_all(clusters: Iterable[Cluster]) -> None:
+        for cluster in clusters:
+            manager = ports.get(spec.manager.name) if spec.manager else None
+            try:
+                ports[cluster.name] = open_cluster(cluster, manager, timeout)
+            except ClusterError as error:
+                lost[cluster.name] = error.problem
+
+    open_all(sorted(spec.clusters, key=lambda entry: entry.role is not Role.MANAGER))
+    gaps = tuple(Gap(name, "the cluster", problem) for name, problem in lost.items())
+    departed = find_departed(spec, ports)
+    open_all(departed)
+    return Connections(ports, gaps, departed, lost)
 
 
-def observe_fleet(computed: Computed, connections: Connections) -> Computed:
+def observe_fleet(
+    computed: Computed,
+    connections: Connections,
+    rotations: frozenset[ClusterName] = frozenset(),
+    *,
+    is_thorough: bool = False,
+    looking: Looking = NOW,
+) -> Computed:
     """The same revision, with the objects that it means in the world as it is now."""
-    seen = observe(computed.spec, connections.ports)
-    return computed if seen == NOTHING_SEEN else replace(computed, desired=compute_desired(computed.spec, seen))
+    computed = with_master_queues(computed, connections.ports)
+    seen = observe(computed.spec, connections.ports, rotations, is_thorough=is_thorough)
+    leavers = look_at_leavers(computed.spec, connections.ports, connections.departed, connections.lost)
+    seen = replace(seen, leavers=leavers)
+    look_at_sources = look_at_capacity(computed.spec, connections.ports, looking)
+    seen = with_look(computed.spec, seen, look_at_sources)
+    if seen == NOTHING_SEEN and not computed.spec.fleet.has_live_master_queues:
+        return computed
+    desired = compute_observed(computed.spec, seen)
+    conditions = conditions_of(desired, look_at_sources)
+    return replace(computed, desired=desired, seen=seen, look=look_at_sources, conditions=conditions)
 
 
 def look_at_fleet(
     computed: Computed, connections: Connections, report: Report = _tell_nobody, *, is_applying: bool = False
 ) -> Looks:
     """Look at all clusters at the same time, and ask them where looking is not enough."""
-    clusters = [cluster for cluster in computed.spec.clusters if cluster.name in connections.ports]
+    everyone = (*computed.spec.clusters, *connections.departed)
+    clusters = [cluster for cluster in everyone if cluster.name in connections.ports]
     with ThreadPoolExecutor(max(len(clusters), 1)) as pool:
         look_at = partial(_look_at, computed, connections, report, is_applying)
         seen = list(pool.map(look_at, clusters))
+    unseen = [_unseen(computed, connections, one) for one in connections.departed if one.name in connections.lost]
     return Looks(
-        [view for view, _ in seen],
+        [*(view for view, _ in seen), *unseen],
         {view.name: predictions for view, predictions in seen},
         (*computed.desired.gaps, *connections.gaps),
+        computed.desired.leaving,
     )
 
 
@@ -91,21 +135,34 @@ def plan_fleet(
     is_applying: bool = False,
 ) -> Plan:
     looks = look_at_fleet(computed, connections, report, is_applying=is_applying)
-    return make_plan(computed.spec, looks, confirmed_deletes=confirmed_deletes)
+    made = make_plan(computed.spec, looks, confirmed_deletes=confirmed_deletes)
+    return replace(made, obstacles=obstacles_of(computed, looks.views))
+
+
+def obstacles_of(computed: Computed, views: Sequence[ClusterView]) -> tuple[Obstacle, ...]:
+    """What will keep the fleet from working, by everything that was seen."""
+    links, workers = computed.seen.links, sent_workers(computed.spec)
+    return find_obstacles(Facts(computed.spec, computed.desired, views, links, workers))
+
+
+def view_fleet(computed: Computed, connections: Connections) -> list[ClusterView]:
+    """Look at all clusters, and ask nothing."""
+    clusters = [cluster for cluster in computed.spec.clusters if cluster.name in connections.ports]
+    with ThreadPoolExecutor(max(len(clusters), 1)) as pool:
+        return list(pool.map(partial(_view_of, computed, connections), clusters))
+
+
+def ailments_of(computed: Computed, views: Sequence[ClusterView]) -> tuple[Ailment, ...]:
+    """What does not do its work, by everything that was seen."""
+    drained = [cluster.name for cluster in computed.spec.clusters if cluster.is_drained]
+    return tuple(find_ailments(computed.desired, views, drained))
 
 
 def wait_for_health(computed: Computed, connections: Connections, patience: timedelta) -> tuple[Ailment, ...]:
     """What is not well after a while: Kueue needs a moment to look at what was written."""
     deadline = time.monotonic() + patience.total_seconds()
     while True:
-        clusters = [cluster for cluster in computed.spec.clusters if cluster.name in connections.ports]
-        with ThreadPoolExecutor(max(len(clusters), 1)) as pool:
-            views = list(pool.map(partial(_view_of, computed, connections), clusters))
-        ailments = tuple(
-            ailment
-            for view in views
-            for ailment in find_ailments(view, (entry.ref for entry in computed.desired.of_cluster(view.name)))
-        )
+        ailments = ailments_of(computed, view_fleet(computed, connections))
         if not ailments or time.monotonic() > deadline:
             return ailments
         time.sleep(HEALTH_POLL)
@@ -115,6 +172,9 @@ def apply_fleet(
     computed: Computed, connections: Connections, plan: Plan, patience: Patience
 ) -> tuple[ClusterOutcome, ...]:
     manager = computed.spec.manager
+    if not plan.refusals and not computed.spec.fleet.suspend:
+        remember(computed.spec, connections.ports, computed.look)
+        publish(computed.spec, connections.ports)
     return apply_plan(plan, connections.ports, manager.name if manager else None, patience)
 
 
@@ -129,6 +189,11 @@ def writing(computed: Computed, connections: Connections) -> Iterator[Patience]:
     name = LeaseName(keeper.kueue.namespace, f"kfleet-{computed.spec.fleet.name}")
     with held_lease(port, name, new_holder()) as lost:
         yield Patience(may_write=lambda: not lost.is_set())
+
+
+def _unseen(computed: Computed, connections: Connections, cluster: Cluster) -> ClusterView:
+    set_name = SetName(computed.spec.fleet.name, cluster.kueue.namespace)
+    return ClusterView(cluster.name, set_name, gaps=(Gap(cluster.name, "access", connections.lost[cluster.name]),))
 
 
 def _look_at(
@@ -150,6 +215,8 @@ def _look_at(
         looking = pool.submit(look, port, greeted, [entry.ref for entry in objects])
         prepared = prepare(cluster, greeted, objects)
         view = looking.result()
+    left = {entry.ref: entry for entry in prepare(cluster, greeted, [*leave_quotas(objects, view.live)])}
+    prepared = tuple(left.get(entry.ref, entry) for entry in prepared) if left else prepared
     report(cluster.name, f"comparing {len(objects)} objects")
     predictions = predict(port, view, prepared, is_applying=is_applying)
     report(cluster.name, "seen")

@@ -2,5 +2,17 @@
 
 from reconciler.plan.make import Looks, make_plan
 from reconciler.plan.model import Action, Change, ClusterPlan, Plan, Reason, Refusal, Refused
+from reconciler.plan.tokens import tokens_only
 
-__all__ = ["Action", "Change", "ClusterPlan", "Looks", "Plan", "Reason", "Refusal", "Refused", "make_plan"]
+__all__ = [
+    "Action",
+    "Change",
+    "ClusterPlan",
+    "Looks",
+    "Plan",
+    "Reason",
+    "Refusal",
+    "Refused",
+    "make_plan",
+    "tokens_only",
+]

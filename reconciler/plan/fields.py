@@ -6,10 +6,11 @@ from typing import Any
 
 import orjson
 
+from reconciler.kueue.defaults import with_defaults
 from reconciler.objects import Manifest
-from reconciler.ownership.dress import WANTED, is_dress, wanted_hash
+from reconciler.ownership.dress import WANTED, is_dress, is_same_origin, wanted_hash
 from reconciler.ownership.fields import owners_at
-from reconciler.ownership.takeover import CLIENT_SIDE, abandoned_fields
+from reconciler.ownership.takeover import abandoned_fields, predecessor_of
 from reconciler.ownership.values import is_equal
 from reconciler.plan.masking import masked
 from reconciler.plan.model import Cause, FieldChange
@@ -26,8 +27,7 @@ def changed_fields(prediction: Prediction) -> tuple[FieldChange, ...]:
     """What would change in a live object, without kfleet's own book-keeping."""
     live = prediction.live or {}
     result = _laid_over(live, prediction.wanted) if prediction.result is None else prediction.result
-    is_same_wish = _annotations(live).get(WANTED) == wanted_hash(prediction.entry)
-    cause = Cause.DRIFT if is_same_wish else Cause.SPEC
+    cause = _cause(prediction, str(_annotations(live).get(WANTED)))
     kind = prediction.ref.kind
     return tuple(
         _field(kind, path, old, new, cause, ", ".join(owners_at(live, path, but=FIELD_MANAGER)))
@@ -36,14 +36,29 @@ def changed_fields(prediction: Prediction) -> tuple[FieldChange, ...]:
     )
 
 
+def _cause(prediction: Prediction, recorded: str) -> Cause:
+    if recorded == wanted_hash(prediction.entry):
+        return Cause.DRIFT
+    return Cause.OBSERVATION if is_same_origin(prediction.entry, recorded) else Cause.SPEC
+
+
 def abandoned(prediction: Prediction) -> tuple[FieldChange, ...]:
-    """Fields that go because kubectl owned them and the fleet, which takes over, does not name them."""
+    """Fields that go because a predecessor owned them and the fleet, which takes over, does not name them."""
     live = prediction.live or {}
+    owner = predecessor_of(live)
+    filled = with_defaults(prediction.entry.manifest)
     return tuple(
-        _field(prediction.ref.kind, path, old, None, Cause.SPEC, CLIENT_SIDE)
+        _field(prediction.ref.kind, path, old, None, Cause.SPEC, owner.manager if owner else "")
         for path, old in abandoned_fields(live, prediction.wanted)
-        if path[-1] != LAST_APPLIED and path != ("metadata", "annotations")
+        if path[-1] != LAST_APPLIED and path != ("metadata", "annotations") and not is_equal(_at(filled, path), old)
     )
+
+
+def _at(value: Any, path: Path) -> Any:
+    """What the server fills in again at once is no change."""
+    for step in path:
+        value = value.get(step) if isinstance(value, Mapping) else None
+    return value
 
 
 def _field(kind: str, path: Path, old: Any, new: Any, cause: Cause, owner: str) -> FieldChange:

@@ -2,14 +2,16 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from reconciler.objects import ClusterName
 from reconciler.ownership.applyset import FLEET, TOOL
+from reconciler.plan.departures import is_departed
 from reconciler.plan.model import Action, Change, Refusal, Refused
 from reconciler.plan.prune import members_of
 from reconciler.prediction import ClusterView
-from reconciler.spec.model import PrunePolicy
+from reconciler.spec.model import FleetSpec, PrunePolicy
 
 
-def guard_identity(view: ClusterView) -> Iterator[Refusal]:
+def guard_identity(spec: FleetSpec, view: ClusterView) -> Iterator[Refusal]:
     """A context that points to another cluster than before would make kfleet tidy up somebody else's house."""
     known = view.inventory
     if known is None:
@@ -18,7 +20,10 @@ def guard_identity(view: ClusterView) -> Iterator[Refusal]:
         problem = f"the applyset {view.set_name.name} was made by {known.tool}"
         yield Refusal(Refused.MOVED, problem, view.name)
     elif known.cluster and known.cluster != view.name:
-        problem = f"it calls itself {known.cluster}; check the access of both clusters in the fleet"
+        way_out = "check the access of both clusters in the fleet"
+        if is_departed(spec, ClusterName(known.cluster)):
+            way_out = "it can come in under its new name when all that the fleet has there under the old one is gone"
+        problem = f"it calls itself {known.cluster}; {way_out}"
         yield Refusal(Refused.MOVED, problem, view.name)
     elif known.cluster_uid and known.cluster_uid != view.uid:
         problem = (
@@ -46,18 +51,29 @@ def guard_emptiness(views: Sequence[ClusterView], wanted: int) -> Iterator[Refus
 
 
 def guard_deletes(
-    views: Sequence[ClusterView], changes: Iterable[Change], policy: PrunePolicy, confirmed: int | None
+    spec: FleetSpec, views: Sequence[ClusterView], changes: Iterable[Change], confirmed: int | None
 ) -> Iterator[Refusal]:
-    deletes = sum(change.action is Action.DELETE for change in changes)
-    held = sum(len(members_of(view)) for view in views)
-    share = 100 * deletes / held if held else 0
-    if confirmed is not None and confirmed == deletes:
+    """Too many deletes stop the fleet; those of a cluster that left it stop nothing but its own tidying up."""
+    clusters = [change.ref.cluster for change in changes if change.action is Action.DELETE]
+    deletes, held = len(clusters), sum(len(members_of(view)) for view in views)
+    if confirmed == deletes:
         return
     way_out = f"look at the plan, then repeat with --confirm-deletes {deletes}"
     if confirmed is not None and deletes:
         yield Refusal(Refused.TOO_MANY, f"{confirmed} were confirmed, but there are {deletes}; {way_out}")
-    elif deletes > policy.max_deletes:
-        yield Refusal(Refused.TOO_MANY, f"{deletes}, and policy.prune.maxDeletes is {policy.max_deletes}; {way_out}")
-    elif share > policy.max_percent:
-        problem = f"{deletes} of {held} objects ({share:.0f} %), and policy.prune.maxPercent is {policy.max_percent}"
+        return
+    departed = {name: None for name in clusters if is_departed(spec, name)}
+    policy = spec.fleet.policy.prune
+    if problem := _excess(sum(name not in departed for name in clusters), held, policy):
         yield Refusal(Refused.TOO_MANY, f"{problem}; {way_out}")
+    elif problem := _excess(deletes, held, policy):
+        yield from (Refusal(Refused.TOO_MANY, f"{problem}; {way_out}", name) for name in departed)
+
+
+def _excess(deletes: int, held: int, policy: PrunePolicy) -> str:
+    share = 100 * deletes / held if held else 0
+    if deletes > policy.max_deletes:
+        return f"{deletes}, and policy.prune.maxDeletes is {policy.max_deletes}"
+    if share > policy.max_percent:
+        return f"{deletes} of {held} objects ({share:.0f} %), and policy.prune.maxPercent is {policy.max_percent}"
+    return ""

@@ -3,11 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from reconciler.desired import Leaving
 from reconciler.kueue.kinds import GROUP as KUEUE_GROUP
 from reconciler.kueue.upgrade import to_canonical
 from reconciler.objects import ClusterName, Gap, Manifest
 from reconciler.ownership.applyset import Inventory
 from reconciler.plan.cohorts import order_cohorts
+from reconciler.plan.departures import Memory, is_departed, is_ending, remember, waiting_of
 from reconciler.plan.guards import guard_deletes, guard_emptiness, guard_identity, guard_replacement
 from reconciler.plan.model import Action, Change, ClusterPlan, Plan, Reason, Refusal
 from reconciler.plan.objects import Judge, decide
@@ -21,11 +23,15 @@ _PASSIVE = {Action.KEEP, Action.HOLD}
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """Everything that was seen of the clusters, and what they said."""
+    """Everything that was seen of the clusters, and what they said; `leaving` are those that cannot go yet."""
 
     views: Sequence[ClusterView]
     predictions: Mapping[ClusterName, Sequence[Prediction]]
     gaps: tuple[Gap, ...] = field(default=())
+    leaving: tuple[Leaving, ...] = ()
+
+    def leaving_of(self, cluster: ClusterName) -> Leaving | None:
+        return next((entry for entry in self.leaving if entry.cluster == cluster), None)
 
 
 def make_plan(spec: FleetSpec, looks: Looks, *, confirmed_deletes: int | None = None) -> Plan:
@@ -33,10 +39,11 @@ def make_plan(spec: FleetSpec, looks: Looks, *, confirmed_deletes: int | None = 
     manager = next((view for view in reachable if spec.manager and view.name == spec.manager.name), None)
     refusals: list[Refusal] = []
     clusters: list[ClusterPlan] = []
+    memory = remember(spec, manager, looks.views) if manager else Memory()
     for view in reachable:
-        changes, refused = _plan_cluster(spec, view, looks.predictions[view.name])
+        changes, refused = _plan_cluster(spec, view, looks)
         # What a cluster says of itself tells more than what the manager remembers of it.
-        refusals += [*guard_identity(view)] or [*guard_replacement(view, manager)]
+        refusals += [*guard_identity(spec, view)] or [*guard_replacement(view, manager)]
         refusals += refused
         clusters.append(
             ClusterPlan(
@@ -46,32 +53,29 @@ def make_plan(spec: FleetSpec, looks: Looks, *, confirmed_deletes: int | None = 
                 view.set_name,
                 view.inventory or Inventory(),
                 is_complete=not view.gaps,
-                fleet=_remembered(spec, manager, reachable) if view is manager else {},
+                fleet=memory.uids if view is manager else {},
+                addresses=memory.addresses if view is manager else {},
+                is_ending=is_departed(spec, view.name) and is_ending(changes),
             )
         )
     wanted = sum(len(predictions) for predictions in looks.predictions.values())
     everything = [change for cluster in clusters for change in cluster.changes]
     refusals += guard_emptiness(reachable, wanted)
-    refusals += guard_deletes(reachable, everything, spec.fleet.policy.prune, confirmed_deletes)
-    gaps = (*looks.gaps, *(gap for view in looks.views for gap in view.gaps))
-    return Plan(spec.fleet.name, spec.revision, tuple(clusters), tuple(refusals), gaps)
+    refusals += guard_deletes(spec, reachable, everything, confirmed_deletes)
+    # A cluster that has left the fleet is no hole in the picture of it.
+    seen = (gap for view in looks.views if not is_departed(spec, view.name) for gap in view.gaps)
+    waiting = tuple(waiting_of(spec, looks.views, looks.leaving, manager))
+    return Plan(spec.fleet.name, spec.revision, tuple(clusters), tuple(refusals), (*looks.gaps, *seen), waiting=waiting)
 
 
-def _remembered(spec: FleetSpec, manager: ClusterView, views: Sequence[ClusterView]) -> Mapping[str, str]:
-    """The uid of every cluster of the fleet; what is known already stays until somebody takes it back."""
-    known = manager.inventory.fleet if manager.inventory else {}
-    uids = {**{str(view.name): view.uid for view in views}, **known}
-    return {cluster.name: uids[cluster.name] for cluster in spec.clusters if cluster.name in uids}
-
-
-def _plan_cluster(
-    spec: FleetSpec, view: ClusterView, predictions: Sequence[Prediction]
-) -> tuple[tuple[Change, ...], list[Refusal]]:
+def _plan_cluster(spec: FleetSpec, view: ClusterView, looks: Looks) -> tuple[tuple[Change, ...], list[Refusal]]:
+    predictions = looks.predictions[view.name]
     judge = Judge(spec.fleet.policy, view, _referred(view, predictions))
     decided = [decide(prediction, judge) for prediction in predictions]
     changes = [entry for entry in decided if isinstance(entry, Change)]
     refusals = [entry for entry in decided if isinstance(entry, Refusal)]
-    leftovers = decide_leftovers(view, [prediction.ref for prediction in predictions], _staying(view, predictions))
+    wanted = [prediction.ref for prediction in predictions]
+    leftovers = decide_leftovers(view, wanted, _staying(view, predictions), looks.leaving_of(view.name))
     ordered, cycle = order_cohorts(view.name, [*changes, *leftovers], view.live)
     refusals += [cycle] if cycle else []
     return _held_if_suspended(spec, view.name, ordered), refusals

@@ -5,6 +5,7 @@ from typing import Any
 
 import orjson
 
+TO_BE_ISSUED = "(sensitive, issued when applied)"
 _SECRET_KINDS = {"Secret"}
 _OPEN_FIELDS = ("metadata.labels", "type", "immutable")
 

@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from reconciler.objects import ClusterName, Gap, Manifest, Ref
+from reconciler.credential import TokenWish
+from reconciler.objects import ClusterName, Gap, Manifest, Obstacle, Ref
 from reconciler.ownership.applyset import Inventory, SetName
+from reconciler.ownership.memory import Addresses
 
 
 class Action(StrEnum):
@@ -34,6 +36,7 @@ class Reason(StrEnum):
     UNSEEN = "the look at this cluster was incomplete"
     ENDING = "is being deleted; it is made again when it is gone"
     SUSPENDED = "the fleet or the cluster is suspended"
+    LEAVING = "goes when nothing runs there any more"
 
 
 class Cause(StrEnum):
@@ -60,7 +63,8 @@ class Change:
     """What happens to one object.
 
     `uid` is of the live object that the plan saw; `seen` and `wanted` are short names for what it said and for what it
-    should say, so that a plan can be told from another one without showing any content.
+    should say, so that a plan can be told from another one without showing any content. `token` is one that has to be
+    issued before the object can be written.
     """
 
     ref: Ref
@@ -77,6 +81,7 @@ class Change:
     is_forced: bool = False
     is_drained: bool = False
     is_taken_over: bool = False
+    token: TokenWish | None = None
 
 
 class Refused(StrEnum):
@@ -112,7 +117,8 @@ class ClusterPlan:
     """What happens to one cluster, and what apply must know about it.
 
     After a look that was not complete, the inventory may not be narrowed: what was not seen may still be there.
-    `fleet` is what the manager remembers of all clusters: the uid of each.
+    `fleet` and `addresses` are what the manager remembers of all clusters: their uids, and how workers are reached.
+    A cluster that has left the spec `is_ending` when all that the fleet has there goes, the inventory at last.
     """
 
     name: ClusterName
@@ -122,6 +128,19 @@ class ClusterPlan:
     inventory: Inventory
     is_complete: bool = True
     fleet: Mapping[str, str] = field(default_factory=dict)
+    addresses: Addresses = field(default_factory=dict)
+    is_ending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A cluster on its way out that cannot go yet. It is no failure: the next run looks again."""
+
+    cluster: ClusterName
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.cluster}: {self.why}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +150,8 @@ class Plan:
     clusters: tuple[ClusterPlan, ...]
     refusals: tuple[Refusal, ...] = ()
     gaps: tuple[Gap, ...] = ()
+    obstacles: tuple[Obstacle, ...] = ()
+    waiting: tuple[Waiting, ...] = ()
 
     @property
     def changes(self) -> tuple[Change, ...]:

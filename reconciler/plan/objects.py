@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from reconciler.credential import TokenWish
 from reconciler.desired.order import wave_of
 from reconciler.kueue.immutable import changed_immutable
 from reconciler.kueue.kinds import NEWEST
@@ -10,10 +11,10 @@ from reconciler.objects import Manifest, Ref
 from reconciler.ownership.applyset import MEMBER_LABEL, kind_text
 from reconciler.ownership.dress import WANTED
 from reconciler.ownership.fields import APPLY, applied_by, owners_of
-from reconciler.ownership.takeover import client_side_owner
+from reconciler.ownership.takeover import CLIENT_SIDE, predecessor_of
 from reconciler.plan.fields import FIELD_MANAGER, abandoned, changed_fields, content, digest
-from reconciler.plan.masking import masked_problem
-from reconciler.plan.model import Action, Change, Reason, Refusal, Refused
+from reconciler.plan.masking import TO_BE_ISSUED, masked_problem
+from reconciler.plan.model import Action, Cause, Change, FieldChange, Reason, Refusal, Refused
 from reconciler.prediction import ClusterView, Conflict, Prediction
 from reconciler.spec.model import Adopt, Conflicts, Policy
 
@@ -40,6 +41,8 @@ class Judge:
 
 
 def decide(prediction: Prediction, judge: Judge) -> Change | Refusal:
+    if prediction.entry.held:
+        return _change(prediction, Action.HOLD, Reason.UNSEEN, prediction.entry.held)
     if prediction.live is None:
         return _create(prediction, judge)
     if prediction.live["metadata"].get("deletionTimestamp"):
@@ -88,18 +91,20 @@ def _refuse_stranger(prediction: Prediction, judge: Judge) -> Refusal | None:
     if judge.policy.adopt is Adopt.NEVER:
         hint = "set policy.adopt to unowned, or delete the object"
         return Refusal(Refused.UNADOPTED, hint, prediction.ref.cluster, prediction.ref)
-    claimant = _claimant(live)
+    claimant = _claimant(prediction)
     if judge.policy.adopt is Adopt.UNOWNED and claimant:
         hint = f"{claimant} claims it; take it out there first, or set policy.adopt to always"
         return Refusal(Refused.UNADOPTED, hint, prediction.ref.cluster, prediction.ref)
     return None
 
 
-def _claimant(live: Manifest) -> str:
+def _claimant(prediction: Prediction) -> str:
     """Who else keeps this object: a controller that owns it, a tool that tracks it, or one that applies it."""
+    live = prediction.live or {}
     metadata = live["metadata"]
     for owner in metadata.get("ownerReferences") or ():
-        return f"{owner['kind']} {owner['name']}"
+        if not _is_document(prediction, owner):
+            return f"{owner['kind']} {owner['name']}"
     marks = {**(metadata.get("labels") or {}), **(metadata.get("annotations") or {})}
     for mark, tool in _TRACKERS.items():
         if mark in marks:
@@ -142,24 +147,52 @@ def _contested_text(conflicts: list[Conflict]) -> str:
 
 def _keep_equal(prediction: Prediction, judge: Judge) -> Change | None:
     """An object of ours that says what is wanted: in other words only, which is no reason to fight over a field."""
-    is_equal = _is_member(prediction, judge) and not changed_fields(prediction)
+    is_equal = _is_member(prediction, judge) and not _token_to_issue(prediction) and not changed_fields(prediction)
     if is_equal and (prediction.conflicts or _is_recorded(prediction)):
         return _change(prediction, Action.KEEP, Reason.SAME)
     return None
 
 
 def _update(prediction: Prediction, judge: Judge) -> Change:
-    fields = changed_fields(prediction)
+    fields = _fields(prediction)
     is_ours = _is_member(prediction, judge)
     reason = (Reason.CHANGED if fields else Reason.UNRECORDED) if is_ours else Reason.ADOPTED
     if prediction.conflicts and not all(_is_hand(conflict.manager) for conflict in prediction.conflicts):
         reason = Reason.TAKEN
-    is_taken_over = not is_ours and client_side_owner(prediction.live or {}) is not None
+    is_taken_over = not is_ours and _has_predecessor(prediction)
     return replace(
         _change(prediction, Action.UPDATE, reason),
         fields=(*fields, *abandoned(prediction)) if is_taken_over else fields,
         is_forced=bool(prediction.conflicts),
         is_taken_over=is_taken_over,
+    )
+
+
+def _has_predecessor(prediction: Prediction) -> bool:
+    """Whether somebody owns fields who will not come back for them: kubectl, or the controller of our own document."""
+    owner = predecessor_of(prediction.live or {})
+    return owner is not None and (owner.manager == CLIENT_SIDE or _is_owned_by_document(prediction))
+
+
+def _is_owned_by_document(prediction: Prediction) -> bool:
+    references = (prediction.live or {})["metadata"].get("ownerReferences") or ()
+    return any(_is_document(prediction, reference) for reference in references)
+
+
+def _is_document(prediction: Prediction, reference: Manifest) -> bool:
+    """Whether an owner is the very document of the fleet that asks for the object: a MasterQueue, then."""
+    document = prediction.entry.document
+    return (reference.get("kind"), reference.get("name")) == (document.kind, document.name)
+
+
+def _fields(prediction: Prediction) -> tuple[FieldChange, ...]:
+    """What changes; a token that has to be issued is not known yet."""
+    fields = changed_fields(prediction)
+    if _token_to_issue(prediction) is None:
+        return fields
+    return tuple(
+        replace(field, new=TO_BE_ISSUED, cause=Cause.OBSERVATION) if field.path.startswith("data") else field
+        for field in fields
     )
 
 
@@ -178,7 +211,13 @@ def _change(prediction: Prediction, action: Action, reason: Reason, *notes: str)
         wanted=digest(prediction.wanted),
         notes=(*prediction.entry.notes, *notes),
         is_static=prediction.is_static,
+        token=_token_to_issue(prediction),
     )
+
+
+def _token_to_issue(prediction: Prediction) -> TokenWish | None:
+    wish = prediction.entry.token
+    return wish if wish is not None and wish.reason else None
 
 
 def _is_recorded(prediction: Prediction) -> bool:

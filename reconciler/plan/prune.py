@@ -3,8 +3,10 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from reconciler.desired import Leaving
 from reconciler.desired.order import wave_of
 from reconciler.desired.queues import DRAIN
+from reconciler.kueue.reading import at
 from reconciler.kueue.upgrade import to_canonical
 from reconciler.objects import Manifest, Ref
 from reconciler.ownership.applyset import MEMBER_LABEL
@@ -14,7 +16,7 @@ from reconciler.plan.references import Name, references
 from reconciler.prediction import ClusterView
 
 # Deleting one of these deletes everything in it, jobs of other people included.
-_RELEASED_KINDS = {"Namespace", "CustomResourceDefinition"}
+RELEASED_KINDS = {"Namespace", "CustomResourceDefinition"}
 
 
 def members_of(view: ClusterView) -> dict[Ref, Manifest]:
@@ -25,16 +27,30 @@ def members_of(view: ClusterView) -> dict[Ref, Manifest]:
     }
 
 
-def decide_leftovers(view: ClusterView, wanted: Iterable[Ref], after: Iterable[Manifest]) -> Iterator[Change]:
+def decide_leftovers(
+    view: ClusterView, wanted: Iterable[Ref], after: Iterable[Manifest], leaving: Leaving | None = None
+) -> Iterator[Change]:
     """`after` are the Kueue objects that stay, as they will be: what they refer to has to stay too."""
     kept = set(wanted)
     leftovers = {ref: live for ref, live in members_of(view).items() if ref not in kept}
     if not leftovers:
         return
     ending = [ref for ref, live in leftovers.items() if live["metadata"].get("deletionTimestamp")]
-    changes = {ref: _decide(ref, live, view) for ref, live in leftovers.items() if ref not in ending}
+    changes = {
+        ref: _change(ref, live, Action.HOLD, Reason.LEAVING) if _waits(ref, live, leaving) else _decide(ref, live, view)
+        for ref, live in leftovers.items()
+        if ref not in ending
+    }
     stays = references([*after, *(_canonical(leftovers[ref]) for ref in ending)])
     yield from _with_referred(changes, leftovers, stays).values()
+
+
+def _waits(ref: Ref, live: Manifest, leaving: Leaving | None) -> bool:
+    """Whether it belongs to something that cannot go yet. Without its LocalQueue a held queue cannot be watched."""
+    if leaving is None:
+        return False
+    is_way_in = ref.kind == "LocalQueue" and at(live, "spec", "clusterQueue") in leaving.queues
+    return leaving.is_whole or is_way_in
 
 
 def _with_referred(
@@ -59,7 +75,7 @@ def _canonical(live: Manifest) -> Manifest:
 def _decide(ref: Ref, live: Manifest, view: ClusterView) -> Change:
     if view.gaps:
         return _change(ref, live, Action.HOLD, Reason.UNSEEN)
-    if ref.kind in _RELEASED_KINDS:
+    if ref.kind in RELEASED_KINDS:
         return _change(ref, live, Action.UPDATE, Reason.RELEASED)
     if ref.kind == "ClusterQueue" and (count := _reserving(live)):
         if (live["metadata"].get("annotations") or {}).get(DRAIN) != "true":

@@ -7,6 +7,7 @@ document; so no secret is ever in a plan file, and nobody can slip an object int
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from reconciler.objects import Obstacle
 from reconciler.plan.model import Action, Change, ClusterPlan, Plan
 
 FORMAT = "kfleet.dev/plan/v1"
@@ -31,6 +32,17 @@ def plan_record(plan: Plan, overlay: str = "") -> dict[str, Any]:
             for refusal in plan.refusals
         ],
         "gaps": [{"cluster": gap.cluster, "what": gap.what, "why": gap.why} for gap in plan.gaps],
+        "waiting": [{"cluster": entry.cluster, "why": entry.why} for entry in plan.waiting],
+        "obstacles": [obstacle_record(obstacle) for obstacle in plan.obstacles],
+    }
+
+
+def obstacle_record(obstacle: Obstacle) -> dict[str, str]:
+    return {
+        "cluster": obstacle.cluster,
+        "check": obstacle.check.value,
+        "problem": obstacle.problem,
+        "remedy": obstacle.remedy,
     }
 
 

@@ -6,6 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from threading import Event
 
+from reconciler.credential import PATH as TOKEN_PATH
+from reconciler.credential import with_token
 from reconciler.desired import DesiredObject
 from reconciler.desired.written import KueueApi, written
 from reconciler.errors import ClusterError, SpecError
@@ -13,7 +15,7 @@ from reconciler.kueue.kinds import GROUP as KUEUE_GROUP
 from reconciler.kueue.kinds import NEWEST, parse_version
 from reconciler.objects import Manifest, Ref
 from reconciler.ownership.dress import dress
-from reconciler.ownership.fields import is_settled
+from reconciler.ownership.fields import is_settled, owners_at
 from reconciler.ports import ClusterPort
 from reconciler.predict.merge import merged
 from reconciler.predict.shape import applicable
@@ -55,7 +57,12 @@ def predict(
     open_questions = [
         number
         for number, prediction in enumerate(first)
-        if not (prediction.is_settled or prediction.problem or (is_applying and _is_writable(prediction, view)))
+        if not (
+            prediction.is_settled
+            or prediction.problem
+            or _is_unknown(prediction.entry)
+            or (is_applying and _is_writable(prediction, view))
+        )
     ]
     with ThreadPoolExecutor(PARALLEL) as pool:
         answers = pool.map(lambda number: _ask(asked, first[number]), open_questions)
@@ -71,6 +78,11 @@ def _is_writable(prediction: Prediction, view: ClusterView) -> bool:
     return is_missing and any(kind.api_version == prediction.wanted["apiVersion"] for kind in versions)
 
 
+def _is_unknown(entry: DesiredObject) -> bool:
+    """Whether there is nothing to ask with: the content could not be told, or a token has yet to be made."""
+    return bool(entry.held) or (entry.token is not None and not entry.token.kept)
+
+
 def _is_coming(prediction: Prediction) -> bool:
     """What is being deleted comes again when it is gone. Until then its server refuses everything inside of it."""
     return prediction.live is None or bool(prediction.live["metadata"].get("deletionTimestamp"))
@@ -78,16 +90,23 @@ def _is_coming(prediction: Prediction) -> bool:
 
 def _prepared(entry: DesiredObject, api: KueueApi, greeted: ClusterView) -> Prediction:
     try:
-        return Prediction(entry, dress(applicable(written(entry, api)), entry, greeted.set_name))
+        wanted = dress(applicable(written(entry, api)), entry, greeted.set_name)
     except SpecError as error:
         return Prediction(entry, entry.manifest, problem=error.problem)
+    if entry.token is not None and entry.token.kept:
+        wanted = with_token(wanted, entry.token, entry.token.kept)
+    return Prediction(entry, wanted)
 
 
 def _compare(prepared: Prediction, view: ClusterView) -> Prediction:
     """Compare without asking."""
     entry, wanted, live = prepared.entry, prepared.wanted, view.live.get(prepared.ref)
-    is_same = live is not None and not prepared.problem and is_settled(live, wanted, FIELD_MANAGER)
-    return Prediction(entry, wanted, live, problem=prepared.problem, is_settled=is_same)
+    if prepared.problem or live is None:
+        return Prediction(entry, wanted, live, problem=prepared.problem)
+    if entry.token is not None and not entry.token.kept:
+        others = owners_at(live, TOKEN_PATH, but=FIELD_MANAGER)
+        return Prediction(entry, wanted, live, conflicts=tuple(Conflict(".".join(TOKEN_PATH), one) for one in others))
+    return Prediction(entry, wanted, live, is_settled=is_settled(live, wanted, FIELD_MANAGER))
 
 
 def _ask(asked: _Asked, prediction: Prediction) -> Prediction:

@@ -43,7 +43,7 @@ def _type(schema: Schema) -> Accepts:
 
 def _enum(schema: Schema) -> Accepts:
     allowed = schema["enum"]
-    return lambda value: isinstance(value, str) and value in allowed
+    return lambda value: isinstance(value, (str, bool)) and value in allowed
 
 
 def _const(schema: Schema) -> Accepts:

@@ -3,11 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
+from reconciler.kueue.kinds import kind_of
+from reconciler.kueue.upgrade import to_canonical
 from reconciler.objects import ClusterName, Manifest
 from reconciler.quantity import Amount, Percent, Quantity, parse, parse_amount, parse_percent
 from reconciler.spec.annotations import without_own_annotations
+from reconciler.spec.credentials import read_credentials
 from reconciler.spec.document import Document
 from reconciler.spec.duration import parse_duration
+from reconciler.spec.masterqueue import read_pools
 from reconciler.spec.model import (
     Access,
     AdmissionCheck,
@@ -19,6 +23,7 @@ from reconciler.spec.model import (
     ClusterSelector,
     Conflicts,
     Dispatch,
+    Drain,
     Flavor,
     Fleet,
     Kueue,
@@ -32,8 +37,11 @@ from reconciler.spec.model import (
     StopPolicy,
     Tenant,
 )
+from reconciler.spec.nats import read_connection
 from reconciler.spec.selector import read_selector
 from reconciler.spec.targets import read_targets
+
+_DRAINS = {False: Drain.NO, True: Drain.WAIT, "evict": Drain.EVICT}
 
 
 def build_fleet(document: Document) -> Fleet:
@@ -48,6 +56,8 @@ def build_fleet(document: Document) -> Fleet:
             capacity=_capacity_policy(policy.get("capacity", {})),
         ),
         suspend=spec.get("suspend", False),
+        nats=tuple(read_connection(entry) for entry in spec.get("nats", ())),
+        has_live_master_queues=spec.get("masterQueues", {}).get("fromCluster", False),
         document=document,
     )
 
@@ -79,7 +89,7 @@ def build_cluster(document: Document) -> Cluster:
         role=Role(spec["role"]),
         labels=document.value["metadata"].get("labels", {}),
         access=_access(spec.get("access", {})),
-        drain=spec.get("drain", False),
+        drain=_DRAINS[spec.get("drain", False)],
         suspend=spec.get("suspend", False),
         kueue=Kueue(
             namespace=kueue.get("namespace", "kueue-system"),
@@ -87,6 +97,8 @@ def build_cluster(document: Document) -> Cluster:
             configuration=kueue.get("config", {}),
         ),
         document=document,
+        credentials=read_credentials(spec.get("credentials", {})),
+        has_published_metrics=spec.get("publishMetrics", False),
     )
 
 
@@ -117,6 +129,8 @@ def build_flavor(document: Document) -> Flavor:
             source=CapacitySource(capacity["source"]),
             headroom=_headroom(capacity),
             resources={name: parse(amount) for name, amount in capacity.get("resources", {}).items()},
+            subtract_other=capacity.get("subtractOther", False),
+            nats=read_pools(capacity["nats"]) if "nats" in capacity else None,
         ),
         document=document,
     )
@@ -154,6 +168,7 @@ def build_queue(document: Document) -> Queue:
         admission_scope=spec.get("admissionScope", {}),
         drain_on_delete=spec.get("drainOnDelete", False),
         document=document,
+        quota_management=spec.get("quotaManagement", ""),
     )
 
 
@@ -197,4 +212,10 @@ def build_tenant(document: Document) -> Tenant:
 
 
 def build_native(document: Document) -> NativeObject:
-    return NativeObject(without_own_annotations(document.value), read_targets(document), document)
+    manifest = without_own_annotations(document.value)
+    upgraded = to_canonical(manifest)
+    current, kind = upgraded.manifest, kind_of(manifest)
+    if kind is not None and kind.is_namespaced and not current["metadata"].get("namespace"):
+        # As kubectl does; otherwise the object's identity would depend on who reads it.
+        current = {**current, "metadata": {**current["metadata"], "namespace": "default"}}
+    return NativeObject(manifest, current, upgraded.notes, read_targets(document), document)

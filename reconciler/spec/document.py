@@ -62,6 +62,13 @@ class Document:
         return _text(_metadata(self.value).get("namespace"))
 
     @property
+    def title(self) -> str:
+        """What the document is, wherever it stands: `Kind/namespace/name`, and the clusters where it says some."""
+        identity = "/".join(part for part in (self.kind, self.namespace, self.name) if part)
+        targets = _text(self.annotations.get("kfleet.dev/clusters"))
+        return f"{identity} for {targets}" if targets else identity
+
+    @property
     def annotations(self) -> Mapping[str, Any]:
         annotations = _metadata(self.value).get("annotations")
         return annotations if isinstance(annotations, dict) else {}

@@ -1,5 +1,6 @@
 """MasterQueue (`vk.io/v1`): a queue over resource pools that announce themselves on NATS."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -8,6 +9,7 @@ from typing import Any
 from reconciler.objects import Manifest
 from reconciler.quantity import Quantity, parse
 from reconciler.spec.document import Document
+from reconciler.spec.duration import parse_duration
 from reconciler.spec.targets import Targets, read_targets
 
 LONGEST_TIMEOUT = 10**9
@@ -24,7 +26,10 @@ BORROW_DEFAULTS: Manifest = {"policy": "LowerPriority"}
 
 @dataclass(frozen=True, slots=True)
 class NatsFlavor:
-    """Pools by name or by a pattern that is searched in their names. The connector may hold a password."""
+    """Pools by name or by a pattern that is searched in their names. The connector may hold a password.
+
+    A Flavor that adds up pools has no virtual node, and no timeout where the fleet's `staleAfter` holds.
+    """
 
     connector: str = field(repr=False)
     subject: str
@@ -32,6 +37,10 @@ class NatsFlavor:
     pools: tuple[str, ...]
     pool_pattern: str | None
     pool_timeout: timedelta
+
+    def has(self, pool: str) -> bool:
+        is_found = self.pool_pattern is not None and re.search(self.pool_pattern, pool) is not None
+        return is_found or pool in self.pools
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +113,7 @@ def _flavor(entry: Manifest) -> MasterFlavor:
     nominal, nats = entry.get("nominalQuota"), entry.get("natsFlavor")
     return MasterFlavor(
         name=entry["name"],
-        nominal_quota=None if nominal is None else _quantities(_filled(nominal, NOMINAL_DEFAULTS)),
+        nominal_quota=None if nominal is None else _quantities({**NOMINAL_DEFAULTS, **nominal}),
         lend_to=tuple(_lending(each) for each in entry.get("canLendTo", ())),
         nats=None if nats is None else _nats(nats),
         is_local="localFlavor" in entry,
@@ -112,13 +121,23 @@ def _flavor(entry: Manifest) -> MasterFlavor:
 
 
 def _lending(entry: Manifest) -> Lending:
-    limits = entry.get("lendingLimit", {})
-    known = {name: limits[name] for name in NOMINAL_DEFAULTS if name in limits}
-    return Lending(entry["queue"], _quantities(known))
+    return Lending(entry["queue"], _quantities(entry.get("lendingLimit", {})))
 
 
 def _quantities(amounts: Mapping[str, Any]) -> Mapping[str, Quantity]:
     return {name: parse(amount) for name, amount in amounts.items()}
+
+
+def read_pools(entry: Manifest) -> NatsFlavor:
+    """The pools that a Flavor adds up."""
+    return NatsFlavor(
+        connector=entry["connector"],
+        subject=entry["subject"],
+        virtual_node="",
+        pools=tuple(entry.get("pools", ())),
+        pool_pattern=entry.get("poolRegExp"),
+        pool_timeout=parse_duration(entry["timeout"]) if "timeout" in entry else timedelta(),
+    )
 
 
 def _nats(entry: Manifest) -> NatsFlavor:

@@ -12,8 +12,10 @@ from typing import Any
 
 from reconciler.objects import ClusterName, Manifest
 from reconciler.quantity import NO_PERCENT, Amount, Percent, Quantity
+from reconciler.spec.credentials import DEFAULT, Credentials
 from reconciler.spec.document import Document
-from reconciler.spec.masterqueue import MasterQueue
+from reconciler.spec.masterqueue import MasterQueue, NatsFlavor
+from reconciler.spec.nats import NatsConnection
 from reconciler.spec.selector import LabelSelector
 from reconciler.spec.targets import Targets
 
@@ -54,6 +56,14 @@ class Adopt(StrEnum):
     ALWAYS = "always"
 
 
+class Drain(StrEnum):
+    """How a cluster is emptied: not at all, by waiting for its jobs, or by having Kueue send them elsewhere."""
+
+    NO = "no"
+    WAIT = "wait"
+    EVICT = "evict"
+
+
 class StopPolicy(StrEnum):
     NONE = "None"
     HOLD = "Hold"
@@ -87,6 +97,8 @@ class Fleet:
     name: str
     policy: Policy
     suspend: bool
+    nats: tuple[NatsConnection, ...]
+    has_live_master_queues: bool
     document: Document = field(repr=False)
 
 
@@ -123,10 +135,21 @@ class Cluster:
     role: Role
     labels: Mapping[str, str]
     access: Access
-    drain: bool
+    drain: Drain
     suspend: bool
     kueue: Kueue
     document: Document = field(repr=False)
+    credentials: Credentials = DEFAULT
+    has_published_metrics: bool = False
+
+    @property
+    def kubeconfig_secret(self) -> str:
+        """The Secret on the manager that holds the worker's kubeconfig."""
+        return self.credentials.secret or f"multikueue-{self.name}"
+
+    @property
+    def is_drained(self) -> bool:
+        return self.drain is not Drain.NO
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +162,16 @@ class ClusterSelector:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """Where the capacity of a flavor is learnt; `headroom` is None where the fleet's policy holds."""
+    """Where the capacity of a flavor is learnt; `headroom` is None where the fleet's policy holds.
+
+    `subtract_other` takes off what runs on the nodes outside of Kueue; `nats` says which pools are added up.
+    """
 
     source: CapacitySource
     headroom: Percent | None = None
     resources: Mapping[str, Quantity] = field(default_factory=dict)
+    subtract_other: bool = False
+    nats: NatsFlavor | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +229,7 @@ class Queue:
     admission_scope: Manifest
     drain_on_delete: bool
     document: Document = field(repr=False)
+    quota_management: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,9 +249,11 @@ class Tenant:
 
 @dataclass(frozen=True, slots=True)
 class NativeObject:
-    """A Kubernetes object that is sent as it is written; kfleet's own annotations are taken off its manifest."""
+    """A Kubernetes object as it is written, and `current` in Kueue's newest version, with notes on the way there."""
 
     manifest: Manifest
+    current: Manifest = field(repr=False)
+    notes: tuple[str, ...]
     targets: Targets
     document: Document = field(repr=False)
 

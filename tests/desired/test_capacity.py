@@ -77,3 +77,18 @@ def test_share_of_a_capacity_that_was_not_seen_is_zero_and_a_gap() -> None:
     )
     assert quotas_of(seen, "east/ClusterQueue/q") == {"cpu": {"cpu": "5"}}
     assert [gap.cluster for gap in seen.gaps] == ["west"]
+
+
+def test_lending_limit_shrinks_with_what_was_seen() -> None:
+    observed = flavor("cpu", "{}").replace("source: static, resources: {}", "source: nodes")
+    entry = '{flavor: cpu, resources: {cpu: 50%}, lendingLimit: {cpu: "4"}}'
+    seen = {
+        FlavorPlace(EAST, "cpu"): {"cpu": parse("6")},
+        FlavorPlace(ClusterName("west"), "cpu"): {"cpu": parse("60")},
+    }
+    desired = desired_of(observed, queue("q", f"[{entry}]", "  cohort: c"), seen=seen)
+    limits = [
+        manifest_of(desired, f"{cluster}/ClusterQueue/q")["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]
+        for cluster in ("east", "west")
+    ]
+    assert [(one["nominalQuota"], one["lendingLimit"]) for one in limits] == [("3", "3"), ("30", "4")]

@@ -100,9 +100,15 @@ def test_drained_worker_holds_its_queues_and_does_not_count_on_the_manager() -> 
     drained = "kind: Cluster\nmetadata: {name: north}\nspec: {role: worker, drain: true}\n"
     sent = queue("q", "[{flavor: cpu, resources: {cpu: 1}}]", "  dispatch: multikueue")
     desired = desired_of(drained, CPU, sent)
-    assert manifest_of(desired, "north/ClusterQueue/q")["spec"]["stopPolicy"] == "HoldAndDrain"
+    assert manifest_of(desired, "north/ClusterQueue/q")["spec"]["stopPolicy"] == "Hold"
     assert quotas_of(desired, "hub/ClusterQueue/q") == {"workers": {"cpu": "2"}}
     assert "north" in manifest_of(desired, "hub/MultiKueueConfig/multikueue-q")["spec"]["clusters"]
+
+
+def test_queue_may_leave_its_quota_on_the_manager_to_kueue() -> None:
+    sent = queue("q", "[{flavor: cpu, resources: {cpu: 1}}]", "  dispatch: multikueue\n  quotaManagement: Automated")
+    config = manifest_of(desired_of(CPU, sent), "hub/MultiKueueConfig/multikueue-q")
+    assert config["spec"]["quotaManagement"] == "Automated"
 
 
 def test_queue_keeps_its_wish_to_be_drained_on_the_object() -> None:
@@ -156,6 +162,8 @@ def test_objects_are_in_the_order_of_writing() -> None:
     assert kinds == [
         "Namespace",
         "ResourceFlavor",
+        "Secret",
+        "Secret",
         "MultiKueueCluster",
         "MultiKueueCluster",
         "MultiKueueConfig",

@@ -6,7 +6,7 @@ import pytest
 
 from reconciler.apply import Patience, objects
 from reconciler.desired.order import WAVES
-from reconciler.pipeline.online import apply_fleet, plan_fleet
+from reconciler.pipeline.online import apply_fleet, observe_fleet, plan_fleet
 from tests.engine.conftest import MakeWorld
 from tests.engine.documents import Document, flavor, native, queue, sent_queue, tenant
 from tests.engine.recording import Log, record
@@ -69,7 +69,9 @@ def test_apply_without_a_change_sends_no_write(world: World) -> None:
 def test_plan_without_a_change_asks_once_per_kind(wide_world: World) -> None:
     wide_world.commit(*wide_fleet(wide_world.name))
     wide_world.converge()
-    computed = wide_world.computed()
+    connections, _ = record(wide_world.computed())
+    computed = observe_fleet(wide_world.computed(), connections)
+    connections.close()
     connections, log = record(computed)
     assert plan_fleet(computed, connections).writes == ()
     connections.close()

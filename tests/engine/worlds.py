@@ -33,6 +33,9 @@ KUEUE_ROOT = "/apis/kueue.x-k8s.io/v1beta2"
 COLLECTIONS = (
     "/api/v1/secrets",
     "/api/v1/configmaps",
+    "/api/v1/serviceaccounts",
+    "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+    "/apis/rbac.authorization.k8s.io/v1/clusterroles",
     f"{KUEUE_ROOT}/localqueues",
     f"{KUEUE_ROOT}/clusterqueues",
     f"{KUEUE_ROOT}/cohorts",
@@ -122,7 +125,7 @@ class World:
     def run(self, command: str, *options: str) -> Answer:
         out, err = io.StringIO(), io.StringIO()
         with redirect_stdout(out), redirect_stderr(err):
-            code = cli.run([command, "--repo", str(self.folder), *options])
+            code = cli.execute([*command.split(), "--repo", str(self.folder), *options])
         return Answer(code, out.getvalue(), err.getvalue())
 
     def converge(self, *options: str) -> None:

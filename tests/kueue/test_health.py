@@ -15,6 +15,6 @@ def test_explain_knows_no_reason_of_its_own_invention() -> None:
     assert explain("Topology", "Ready") is None
 
 
-def test_degraded_check_is_healthy_and_still_says_what_to_do() -> None:
+def test_degraded_check_is_not_healthy_and_says_what_to_do() -> None:
     reason = explain("AdmissionCheck", "SomeActiveClusters")
-    assert reason is not None and reason.is_healthy and reason.remedy
+    assert reason is not None and not reason.is_healthy and reason.remedy

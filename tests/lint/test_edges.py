@@ -87,6 +87,27 @@ spec: {size: 4, jobLabels: {kueue.x-k8s.io/queue-name: jobs}}
     assert found["KF052"].startswith("MultiKueue sends its workloads to east, where")
 
 
+def test_namespace_that_only_the_manager_has_is_found_where_jobs_are_sent() -> None:
+    snippet = """\
+kind: Queue
+metadata: {name: research}
+spec:
+  dispatch: multikueue
+  quota: [{flavor: cpu, resources: {cpu: 50%}}]
+---
+kind: LocalQueue
+metadata: {name: jobs, namespace: far, annotations: {kfleet.dev/clusters: all}}
+spec: {clusterQueue: research}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: far, annotations: {kfleet.dev/clusters: manager}}
+"""
+    (problem,) = [finding.problem for finding in find(snippet) if finding.rule == "KF052"]
+    assert problem.startswith("the fleet has namespace far on the manager and not on east")
+    assert "KF052" not in rules_of(snippet.replace("clusters: manager", "clusters: all"))
+
+
 def test_worker_of_an_old_release_is_fine_under_an_old_manager() -> None:
     old = (
         'kind: Cluster\nmetadata: {name: hub}\nspec: {role: manager, kueue: {version: "0.14"}}\n---\n'

@@ -36,7 +36,8 @@ def test_overlap_counts_a_soft_taint_and_a_tolerated_one() -> None:
 
 
 def test_overlap_is_none_between_flavors_of_pools() -> None:
-    pools = flavors("clusters: {names: [east]}", "clusters: {names: [east]}").replace("source: nodes", "source: nats")
+    pools = flavors("clusters: {names: [east]}", "clusters: {names: [east]}")
+    pools = pools.replace("source: nodes", "source: nats, nats: {connector: nats, subject: s, poolRegExp: ^x}")
     assert rules_of(pools) == set()
 
 

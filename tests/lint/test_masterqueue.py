@@ -59,3 +59,15 @@ spec:
 
 def test_master_queue_without_a_spec_is_silent() -> None:
     assert rules_of("apiVersion: vk.io/v1\nkind: MasterQueue\nmetadata: {name: pools}\n") == set()
+
+
+def test_password_in_the_connector_of_a_flavor_is_seen_too() -> None:
+    flavor = """\
+kind: Flavor
+metadata: {name: cpu}
+spec:
+  capacity: {source: nats, nats: {connector: "nats://user:s3cret@nats", subject: s, pools: [cnaf]}}
+"""
+    (finding,) = find(flavor)
+    assert (finding.rule, finding.field) == ("KF080", "spec.capacity.nats.connector")
+    assert "s3cret" not in str(finding)

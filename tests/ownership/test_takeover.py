@@ -1,7 +1,7 @@
 from typing import Any
 
 from reconciler.ownership.fields import applied_by
-from reconciler.ownership.takeover import CLIENT_SIDE, abandoned_fields, client_side_owner, moved_fields
+from reconciler.ownership.takeover import CLIENT_SIDE, abandoned_fields, moved_fields, predecessor_of
 from tests.ownership.server import applied, edited, merged
 
 KUEUE = "kueue.x-k8s.io/v1beta2"
@@ -36,16 +36,16 @@ def test_abandoned_fields_are_none_without_client_side_apply() -> None:
     assert not list(abandoned_fields(edited(SHELL, THEIRS, "kubectl-create"), OURS))
 
 
-def test_client_side_owner_is_no_entry_of_a_subresource() -> None:
+def test_predecessor_is_no_entry_of_a_subresource() -> None:
     (entry,) = LIVE["metadata"]["managedFields"]
-    assert client_side_owner(LIVE) is not None
+    assert predecessor_of(LIVE) is not None
     on_status = merged(LIVE, {"metadata": {"managedFields": [{**entry, "subresource": "status"}]}})
-    assert client_side_owner(on_status) is None
+    assert predecessor_of(on_status) is None
 
 
 def test_moved_fields_let_the_next_apply_remove_what_is_abandoned() -> None:
     moved = merged(LIVE, {"metadata": {"managedFields": moved_fields(LIVE, "kfleet")}})
-    assert client_side_owner(moved) is None
+    assert predecessor_of(moved) is None
     after = applied(OURS, moved).manifest
     assert after["spec"]["stopPolicy"] == "None"
     assert after["spec"]["admissionChecksStrategy"] == {"admissionChecks": [{"name": "far"}]}

@@ -7,12 +7,15 @@ from typing import Any
 
 import yaml
 
+from reconciler.leavers import Leavers, Seat
 from reconciler.objects import ClusterName
 from reconciler.plan import Looks, Plan, make_plan
 from reconciler.prediction import Prediction
+from reconciler.spec import FleetSpec
 from tests.plan.worlds import (
     World,
     applied_world,
+    departed,
     desired_of,
     manifest_of,
     parse,
@@ -46,12 +49,21 @@ def plan_of_story(story: Story) -> Plan:
     spec = parse(given.get("fleet", ""))
     world = _world(given)
     if not given.get("answers"):
-        return plan_of(spec, world, given.get("confirmed"))
+        return plan_of(spec, world, given.get("confirmed"), _leavers(spec, world, given.get("leavers")))
     (cluster,) = spec.clusters
     view = view_of(spec, cluster, world)
     asked = predictions_of(spec, desired_of(spec).objects, view)
     predictions = [_answered(prediction, given["answers"]) for prediction in asked]
     return make_plan(spec, Looks([view], {view.name: predictions}))
+
+
+def _leavers(spec: FleetSpec, world: World, given: dict[str, Any] | None) -> Leavers | None:
+    """`seats` as they were seen; `departed` are clusters that the fleet does not name any more."""
+    if given is None:
+        return None
+    silent = dict.fromkeys(world.unreachable, "connection refused")
+    gone = (departed(spec, world, name, silent.get(name, "")) for name in given.get("departed", ()))
+    return Leavers(tuple(Seat(**seat) for seat in given.get("seats", ())), tuple(gone))
 
 
 def _world(given: dict[str, Any]) -> World:

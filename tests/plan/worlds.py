@@ -8,14 +8,17 @@ import yaml
 
 from reconciler.desired import Desired, DesiredObject, compute_desired, offline_api, written
 from reconciler.kueue.kinds import CANONICAL, GROUP, KIND_BY_NAME
+from reconciler.leavers import Departed, Leavers
 from reconciler.objects import ClusterName, Gap, Manifest, Ref, ref_of
+from reconciler.observed import Observations
 from reconciler.ownership.applyset import Inventory, SetName
 from reconciler.ownership.dress import dress
 from reconciler.ownership.fields import is_settled
+from reconciler.ownership.memory import Address, remembered_cluster
 from reconciler.plan import Looks, Plan, make_plan
 from reconciler.prediction import ClusterView, Prediction
 from reconciler.spec import FleetFiles, FleetSpec, parse_fleet
-from reconciler.spec.model import Cluster
+from reconciler.spec.model import Access, Cluster
 from tests.ownership.server import applied, edited, merged
 
 HUB = ClusterName("hub")
@@ -103,14 +106,26 @@ def applied_world(spec: FleetSpec, before: World | None = None) -> World:
     return replace(start, objects={**start.objects, **written_ones}, inventories=inventories)
 
 
-def plan_of(spec: FleetSpec, world: World, confirmed: int | None = None) -> Plan:
-    desired = compute_desired(spec)
-    views = [view_of(spec, cluster, world) for cluster in spec.clusters]
+def plan_of(spec: FleetSpec, world: World, confirmed: int | None = None, leavers: Leavers | None = None) -> Plan:
+    desired = compute_desired(spec, Observations(leavers=leavers))
+    departed = [entry.cluster for entry in leavers.departed] if leavers else []
+    views = [view_of(spec, cluster, world) for cluster in (*spec.clusters, *departed)]
     predictions = {
         view.name: predictions_of(spec, desired.of_cluster(view.name), view) if view.is_reachable else ()
         for view in views
     }
-    return make_plan(spec, Looks(views, predictions, desired.gaps), confirmed_deletes=confirmed)
+    return make_plan(spec, Looks(views, predictions, desired.gaps, desired.leaving), confirmed_deletes=confirmed)
+
+
+def departed(spec: FleetSpec, world: World, name: str, problem: str = "") -> Departed:
+    """A cluster that is not in the spec any more, with the queues that it holds."""
+    cluster = remembered_cluster(name, Address("kueue-system", Access()), spec.fleet.document)
+    queues = () if problem else (live for ref, live in world.objects.items() if _is_queue_on(ref, name))
+    return Departed(cluster, tuple(queues), problem)
+
+
+def _is_queue_on(ref: Ref, cluster: str) -> bool:
+    return (ref.cluster, ref.kind) == (cluster, "ClusterQueue")
 
 
 def view_of(spec: FleetSpec, cluster: Cluster, world: World) -> ClusterView:
@@ -135,7 +150,8 @@ def predicted(entry: DesiredObject, wanted: Manifest, live: Manifest | None) -> 
 
 
 def wanted_of(spec: FleetSpec, entry: DesiredObject) -> Manifest:
-    cluster = next(cluster for cluster in spec.clusters if cluster.name == entry.ref.cluster)
+    first, *_ = spec.clusters
+    cluster = next((cluster for cluster in spec.clusters if cluster.name == entry.ref.cluster), first)
     return dress(written(entry, offline_api(cluster)), entry, SetName(spec.fleet.name, cluster.kueue.namespace))
 
 

@@ -76,7 +76,9 @@ def _clusters(draw: st.DrawFn) -> list[Document]:
     documents: list[Document] = []
     for name in names:
         role = "worker" if documents else "manager"
-        document = _document("Cluster", name, {"role": role} | draw(_some({"drain": st.booleans()})))
+        document = _document(
+            "Cluster", name, {"role": role} | draw(_some({"drain": st.sampled_from([False, True, "evict"])}))
+        )
         documents.append(document | {"metadata": {"name": name, "labels": draw(_labels())}})
     return documents
 

@@ -8,7 +8,7 @@ from reconciler.desired import compute_desired
 from reconciler.objects import ClusterName, Manifest
 from reconciler.pipeline.offline import Computed, write_offline
 from reconciler.spec import FleetFiles, FleetSpec, parse_fleet
-from reconciler.spec.model import Role
+from reconciler.spec.model import Drain, Role
 
 ROOT = Path(__file__).resolve().parents[2]
 ONLY = ClusterName("only")
@@ -45,7 +45,9 @@ def at_kueue(spec: FleetSpec, version: str) -> FleetSpec:
 
 
 def with_drained_workers(spec: FleetSpec) -> FleetSpec:
-    clusters = (replace(cluster, drain=cluster.role is Role.WORKER) for cluster in spec.clusters)
+    clusters = (
+        replace(cluster, drain=Drain.WAIT if cluster.role is Role.WORKER else Drain.NO) for cluster in spec.clusters
+    )
     return replace(spec, clusters=tuple(clusters))
 
 

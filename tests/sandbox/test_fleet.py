@@ -6,28 +6,10 @@ from collections.abc import Callable
 
 import nats
 
-from reconciler.cli.demo import connect_workers, run_job
 from reconciler.objects import ClusterName
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.nodes import node_manifest
 from tests.support import OLD_KUEUE, eventually
-
-JOBS = "/apis/batch/v1/namespaces/default/jobs"
-WORKLOADS = "/apis/kueue.x-k8s.io/v1beta2/namespaces/default/workloads"
-
-
-def test_fleet_takes_a_job_from_the_manager_to_a_worker_and_back(fleet: Sandbox) -> None:
-    connect_workers(fleet.state, lambda _: None)
-    run_job(fleet.state, lambda _: None)
-
-    manager = fleet.api("manager")
-    job = manager.get(f"{JOBS}/sample")
-    assert job["status"]["succeeded"] == 2
-    assert {"type": "Complete", "status": "True"}.items() <= job["status"]["conditions"][-1].items()
-    workload = next(iter(manager.list(WORKLOADS)))
-    assert workload["status"]["clusterName"] in {"worker1", "worker2"}
-    # No node belongs to the manager, so the pods can only have run elsewhere.
-    assert list(manager.list("/api/v1/nodes")) == []
 
 
 def test_fleet_runs_the_chosen_kueue_per_cluster(fleet: Sandbox) -> None:

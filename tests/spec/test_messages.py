@@ -44,6 +44,11 @@ QUEUES = {
     "spec.clusters.matchExpressions[0].values: Exists and DoesNotExist take no values",
 }
 OTHERS = {
+    document(
+        "Cluster", "role: worker\n  credentials: {secret: a, lifetime: 1h}"
+    ): "6: spec.credentials: say lifetime and server, or secret, or clusterProfile",
+    document("Cluster", "role: worker\n  credentials: {server: 10.0.0.4}"): "6: spec.credentials.server: '10.0.0.4' is "
+    "not allowed: write an address like https://10.0.0.4:6443",
     document("Cluster", "role: worker\n  access: {context: a, env: B}"): "6: spec.access: say exactly one of context "
     "(with or without kubeconfig), inCluster, secretRef or env",
     document("Cluster", "role: worker\n  kueue: {version: 0.19}"): "6: spec.kueue.version: 0.19 is not a text: "
@@ -115,3 +120,22 @@ def test_messages_of_one_document_are_bounded() -> None:
     found = problems_of(document("Queue", QUOTA) + keys)
     assert len(found) == 101
     assert any(problem.endswith("400 more problems in this document") for problem in found)
+
+
+@pytest.mark.parametrize(
+    ("capacity", "problem"),
+    [
+        ("{source: nats}", "spec.capacity.nats: is required"),
+        ("{source: nodes, nats: {connector: x, subject: s, pools: [a]}}", "nats is for source nats only"),
+        ("{source: clusterMetrics, subtractOther: true}", "subtractOther is for source nodes only"),
+        ("{source: nats, nats: {connector: x, subject: s}}", "say exactly one of pools or poolRegExp"),
+    ],
+)
+def test_capacity_that_does_not_fit_its_source_is_told(capacity: str, problem: str) -> None:
+    (message,) = problems_of(document("Flavor", f"capacity: {capacity}"))
+    assert problem in message
+
+
+def test_secret_text_is_kept_in_one_place() -> None:
+    text = document("Fleet", "nats: [{servers: [nats], password: {env: A, file: b}}]")
+    assert any("say exactly one of env, file or secretRef" in message for message in problems_of(text))

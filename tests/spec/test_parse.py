@@ -8,7 +8,8 @@ from reconciler.objects import ClusterName
 from reconciler.quantity import Percent, parse
 from reconciler.spec import FleetFiles, parse_fleet
 from reconciler.spec.document import Ignore
-from reconciler.spec.model import Access, AdmissionCheck, CapacityPolicy, ClusterSelector, Policy, SecretRef
+from reconciler.spec.model import Access, AdmissionCheck, CapacityPolicy, ClusterSelector, Drain, Policy, SecretRef
+from reconciler.spec.nats import TextRef
 from reconciler.spec.selector import LabelSelector, parse_selector
 from reconciler.spec.targets import Targets
 from tests.spec.fleets import EAST, FLEET, HUB, QUEUE, ROOT, WEST, files, fleet, problems, problems_of
@@ -56,6 +57,16 @@ def test_fleet_fills_in_defaults() -> None:
     assert spec.tenants[0].skypilot is None
 
 
+def test_fleet_reads_where_the_logins_of_buses_are_kept() -> None:
+    fleets = [WHOLE["Fleet"], WHOLE["Cluster"]]
+    spec = parse_fleet(files(fleet__all=yaml.safe_dump_all(fleets)))
+    first, second, third = spec.fleet.nats
+    assert (first.servers, first.user, first.password, first.key) == (("nats://a",), "u", TextRef("E"), TextRef("E"))
+    assert (second.token, second.ca) == (TextRef(file="f"), TextRef(file="f"))
+    assert third.credentials == TextRef(namespace="keys", name="nats", key="text")
+    assert spec.fleet.has_live_master_queues
+
+
 def test_fleet_reads_every_field() -> None:
     kinds = [each for kind, each in WHOLE.items() if kind not in ("Overlay", "MasterQueue")]
     spec = parse_fleet(files(fleet__all=yaml.safe_dump_all(kinds)))
@@ -66,11 +77,12 @@ def test_fleet_reads_every_field() -> None:
     assert spec.fleet.policy.capacity == capacity
     cluster = spec.clusters[0]
     assert cluster.access.secret_ref == SecretRef("keys", "east", "config")
-    assert (cluster.drain, cluster.suspend, cluster.kueue.version) == (True, True, "0.16.2")
+    assert (cluster.drain, cluster.suspend, cluster.kueue.version) == (Drain.WAIT, True, "0.16.2")
     flavor = spec.flavors[0]
     assert flavor.capacity.resources == {"cpu": parse(64), "memory": parse("512Gi"), "nvidia.com/gpu": parse(8)}
     assert flavor.topology_name == "racks"
     queue = spec.queues[0]
+    assert queue.quota_management == "Automated"
     assert queue.quota[0].resources == {
         "cpu": Percent(Fraction(3, 5)),
         "memory": parse("500m"),

@@ -19,6 +19,13 @@ from tests.spec.fleets import problems_of
 from tests.spec.whole_documents import WHOLE
 
 Path = tuple[str | int, ...]
+# Fields that the whole document cannot have beside those that it has.
+ALTERNATIVES = {
+    ("spec", "clusters", "names"),
+    ("spec", "access"),
+    ("spec", "capacity", "nats"),
+    ("spec", "capacity", "subtractOther"),
+}
 WRONG = [None, True, 1.5, "?!", [], {}, [[]], {"?": 1}, 10**30, ""]
 
 
@@ -90,9 +97,9 @@ def test_whole_document_uses_every_field_and_is_accepted(kind: str) -> None:
 
 def fields(schema: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     for key, each in schema.get("properties", {}).items():
-        if (*path, key) not in {("spec", "clusters", "names"), ("spec", "access")}:
+        if (*path, key) not in ALTERNATIVES:
             yield (*path, key)
-            if key not in ("clusters", "access"):
+            if key not in ("clusters", "access", "credentials"):
                 yield from fields(each, (*path, key))
     if isinstance(schema.get("items"), dict):
         yield from fields(schema["items"], path)

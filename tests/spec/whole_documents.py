@@ -15,6 +15,20 @@ spec:
     adopt: always
     prune: {maxDeletes: 3, maxPercent: 5}
     capacity: {headroom: 5%, staleAfter: 2m, dropAfter: 1h30m, shrinkDelay: 500ms}
+  nats:
+  - {servers: [nats://a], user: u, password: {env: E}, token: {env: E}, credentials: {env: E},
+     tls: {ca: {env: E}, certificate: {env: E}, key: {env: E}}}
+  - {servers: [nats://b], password: {file: f}, token: {file: f}, credentials: {file: f},
+     tls: {ca: {file: f}, certificate: {file: f}, key: {file: f}}}
+  - servers: [nats://c]
+    password: {secretRef: {namespace: keys, name: nats, key: text}}
+    token: {secretRef: {namespace: keys, name: nats, key: text}}
+    credentials: {secretRef: {namespace: keys, name: nats, key: text}}
+    tls:
+      ca: {secretRef: {namespace: keys, name: nats, key: text}}
+      certificate: {secretRef: {namespace: keys, name: nats, key: text}}
+      key: {secretRef: {namespace: keys, name: nats, key: text}}
+  masterQueues: {fromCluster: true}
 ---
 apiVersion: kfleet.dev/v1alpha1
 kind: Cluster
@@ -24,6 +38,8 @@ spec:
   access: {secretRef: {namespace: keys, name: east, key: config}}
   drain: true
   suspend: true
+  publishMetrics: true
+  credentials: {lifetime: 24h, server: "https://10.0.0.4:6443"}
   kueue: {namespace: batch, version: v0.16.2, config: {fairSharing: {}}}
 ---
 apiVersion: kfleet.dev/v1alpha1
@@ -68,6 +84,7 @@ spec:
   fairSharing: {weight: "2"}
   admissionScope: {admissionMode: UsageBasedAdmissionFairSharing}
   drainOnDelete: true
+  quotaManagement: Automated
 ---
 apiVersion: kfleet.dev/v1alpha1
 kind: Tenant

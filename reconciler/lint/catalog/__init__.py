@@ -3,6 +3,7 @@
 from reconciler.lint.catalog import (
     admission,
     cohorts,
+    credentials,
     flavors,
     masterqueue,
     multikueue,
@@ -25,6 +26,7 @@ RULES: tuple[Rule, ...] = tuple(
             *multikueue.RULES,
             *admission.RULES,
             *flavors.RULES,
+            *credentials.RULES,
             *tenants.RULES,
             *policies.RULES,
             *masterqueue.RULES,

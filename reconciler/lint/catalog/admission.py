@@ -165,7 +165,7 @@ spec: {provisioningClassName: best-effort-atomic-scale-up.autoscaling.x-k8s.io}
         "KF054",
         Severity.WARNING,
         "one writer per quota",
-        "with quotaManagement Automated Kueue rewrites the quota of the manager's queues, without their limits",
+        "with quotaManagement Automated Kueue writes the quota of the manager's queues, and the fleet's counts once",
         bad=_queue("[{name: east-only}]").replace("[east]}", "[east], quotaManagement: Automated}"),
         good=_queue("[{name: east-only}]"),
     ),

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 import urllib3
 
-from reconciler.edges.kubernetes import _tls
+from reconciler.edges.login import new_pool
 from reconciler.objects import ClusterName
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.kubeconfig import write_kubeconfig
@@ -60,7 +60,7 @@ class FaultProxy:
         self._faults: list[Fault] = []
         self._is_dropping = False
         self._lock = threading.Lock()
-        self._pool = urllib3.PoolManager(ssl_context=_tls(cluster.access), maxsize=32, retries=False)
+        self._pool = new_pool(cluster.access, 32)
         self._server = _Server(self)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(folder / "serving.crt", folder / "serving.key")

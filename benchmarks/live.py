@@ -1,0 +1,191 @@
+"""From a message of a pool to the quota in the cluster, with `kfleet run` on a fleet of 1,000 objects."""
+
+import asyncio
+import json
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from queue import Queue
+from typing import Any
+
+import nats
+from fleets import write_native_fleet
+from git import Repo
+
+from reconciler.edges.kubernetes import ApiServer
+from reconciler.edges.watching import Stream
+from reconciler.sandbox.fleet import Sandbox, up
+from reconciler.sandbox.wish import Wish
+
+OBJECTS = 1000
+MESSAGES = 100
+QUEUES = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues"
+KFLEET = str(Path(sys.executable).parent / "kfleet")
+WRITES = re.compile(
+    r'apiserver_request_total\{.*?resource="(\w+)",.*?subresource="",verb="(PATCH|PUT|POST|DELETE)".*?\} (\S+)'
+)
+MASTER = """
+---
+apiVersion: vk.io/v1
+kind: MasterQueue
+metadata: {{name: live}}
+spec:
+  template: {{cohort: live}}
+  flavors:
+  - name: nats
+    natsFlavor: {{natsConnector: "{url}", natsSubject: live, virtualNode: vk, poolTimeout: 65, poolRegExp: "^p"}}
+"""
+
+Row = tuple[str, str, str]
+
+
+def measure() -> list[Row]:
+    sandbox = up(Wish("bench-live", workers=0, nodes="0", is_owned=True))
+    try:
+        with tempfile.TemporaryDirectory() as scratch:
+            return _measure(sandbox, Path(scratch))
+    finally:
+        sandbox.down()
+
+
+def _measure(sandbox: Sandbox, scratch: Path) -> list[Row]:
+    repo = _repository(sandbox, scratch)
+    with _running(repo) as process:
+        bus = _Bus(sandbox.state.nats_url)
+        seen = _watch(sandbox.api("manager"))
+        _until_heard(bus, seen)
+        time.sleep(5)
+        before = _writes(sandbox.api("manager"))
+        took = []
+        for number in range(MESSAGES):
+            started = time.perf_counter()
+            bus.publish("live.p1", 2 + number)
+            took.append(_await(seen, 2 + number) - started)
+            time.sleep(0.1)
+        time.sleep(3)
+        after = _writes(sandbox.api("manager"))
+        memory = _memory(process.pid)
+        bus.close()
+    written = {name: after[name] - before.get(name, 0) for name in after if after[name] != before.get(name, 0)}
+    queues = written.pop("clusterqueues", 0)
+    others = ", ".join(f"{count:.0f} {name}" for name, count in sorted(written.items())) or "none"
+    median, slow = 1000 * statistics.median(took), 1000 * statistics.quantiles(took, n=20)[-1]
+    return [
+        (f"NATS message to ClusterQueue changed, {OBJECTS:,} objects, median", "150 ms", f"{median:.0f} ms"),
+        ("the same, slowest twentieth", "-", f"{slow:.0f} ms"),
+        (f"writes of ClusterQueues for {MESSAGES} messages", f"{MESSAGES}", f"{queues:.0f}"),
+        ("other writes meanwhile (lease, ledger)", "-", others),
+        ("memory of `kfleet run`", "-", f"{memory:.0f} MiB"),
+    ]
+
+
+def _repository(sandbox: Sandbox, scratch: Path) -> Path:
+    repo = scratch / "repo"
+    write_native_fleet(repo, contexts=["manager"], kubeconfig=sandbox.state.kubeconfig, objects=OBJECTS)
+    (repo / "fleet" / "live.yaml").write_text(MASTER.format(url=sandbox.state.nats_url).removeprefix("\n---\n"))
+    with Repo.init(repo) as made:
+        made.git.add(all=True)
+        made.git.execute(["git", "-c", "user.name=bench", "-c", "user.email=bench@example.org", "commit", "-qm", "all"])
+    return repo
+
+
+@contextmanager
+def _running(repo: Path) -> Iterator[subprocess.Popen[str]]:
+    command = [KFLEET, "run", "--repo", str(repo), "--listen", "127.0.0.1:0", "--log", "json"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    threading.Thread(target=lambda: [None for _ in process.stderr or ()], daemon=True).start()
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait()
+
+
+class _Bus:
+    """A publisher with a connection that lasts."""
+
+    def __init__(self, url: str) -> None:
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, daemon=True).start()
+        self._connection = self._do(nats.connect(url))
+
+    def publish(self, subject: str, cpu: int) -> None:
+        quotas = {"cpu": str(cpu), "memory": "64Gi", "pods": "50", "nvidia.com/gpu": "0"}
+        self._do(self._send(subject, json.dumps({"quotas": quotas}).encode()))
+
+    def close(self) -> None:
+        self._do(self._connection.close())
+
+    async def _send(self, subject: str, payload: bytes) -> None:
+        await self._connection.publish(subject, payload)
+        await self._connection.flush()
+
+    def _do(self, work: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
+
+
+def _watch(api: ApiServer) -> "Queue[tuple[str, float]]":
+    """The cpu of the queue and the moment it was seen, as a watch tells it."""
+    seen: Queue[tuple[str, float]] = Queue()
+    stream = Stream(api)
+
+    def follow() -> None:
+        version, _ = stream.listed(QUEUES, "")
+        for event in stream.events(QUEUES, "", version):
+            if event["object"]["metadata"].get("name") == "live":
+                seen.put((_cpu(event["object"]), time.perf_counter()))
+
+    threading.Thread(target=follow, daemon=True).start()
+    return seen
+
+
+def _cpu(queue: dict[str, Any]) -> str:
+    for flavor in queue["spec"].get("resourceGroups", [{}])[0].get("flavors", ()):
+        for resource in flavor["resources"]:
+            if resource["name"] == "cpu":
+                return str(resource["nominalQuota"])
+    return ""
+
+
+def _await(seen: "Queue[tuple[str, float]]", cpu: int) -> float:
+    while True:
+        value, moment = seen.get(timeout=120)
+        if value == str(cpu):
+            return moment
+
+
+def _until_heard(bus: _Bus, seen: "Queue[tuple[str, float]]") -> None:
+    """Speak until the first cycle, which writes everything, is over and somebody listens."""
+    while seen.empty():
+        bus.publish("live.p1", 1)
+        time.sleep(1)
+    _await(seen, 1)
+
+
+def _writes(api: ApiServer) -> dict[str, float]:
+    """What the API server counted, by kind; without statuses, which are Kueue's."""
+    text = api.get("/metrics")["text"]
+    found: dict[str, float] = {}
+    for kind, _, count in WRITES.findall(text):
+        found[kind] = found.get(kind, 0) + float(count)
+    return found
+
+
+def _memory(process: int) -> float:
+    for line in Path(f"/proc/{process}/status").read_text().splitlines():
+        if line.startswith("VmHWM"):
+            return int(line.split()[1]) / 1024
+    return 0
+
+
+if __name__ == "__main__":
+    for what, target, result in measure():
+        print(f"| {what} | {target} | {result} |")

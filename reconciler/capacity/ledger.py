@@ -1,0 +1,113 @@
+"""What counts of what was seen: growth at once, shrinking after a while, nothing of what fell silent.
+
+Decisions: silence of a pool counts only while somebody listened, because a message bus that was down says nothing about
+the pools behind it; and a pool is given at least two of its own periods, whatever its timeout says, because a timeout
+of one period would drop a healthy pool whenever a message comes a moment late.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from reconciler.capacity.model import Entry, Ledger, Look, Sighting, Source
+from reconciler.observed import Amounts, Freshness, PoolPlace
+from reconciler.quantity import ZERO
+from reconciler.spec.model import CapacityPolicy
+
+USUAL_PERIOD = timedelta(seconds=30)
+LONGEST_PERIOD = timedelta(minutes=5)
+SLACK = timedelta(seconds=5)
+# How far the recorded time of a sighting may lag behind, so that a pool that says the same again costs no write.
+STEP = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """`timeouts` holds every source that the spec asks for; what is not in it is forgotten."""
+
+    policy: CapacityPolicy
+    timeouts: Mapping[Source, timedelta]
+
+
+def merge(ledger: Ledger, look: Look, rules: Rules) -> Ledger:
+    """The ledger after a look: sources keep their order, new ones come after them."""
+    seen = {sighting.source: _clamped(sighting, look.now) for sighting in look.sightings}
+    known = ledger.by_source()
+    met = {source: _met(known.get(source), sighting, look, rules) for source, sighting in seen.items()}
+    aged = (_aged(entry, look, rules) for entry in {**known, **met}.values())
+    return Ledger(tuple(entry for entry in aged if entry is not None and entry.source in rules.timeouts))
+
+
+def patience(period: timedelta | None) -> timedelta:
+    """How long to listen before a pool can be called silent."""
+    return min(period or USUAL_PERIOD, LONGEST_PERIOD) + SLACK
+
+
+def effective_timeout(entry: Entry, asked: timedelta) -> timedelta:
+    if not isinstance(entry.source.place, PoolPlace):
+        return asked
+    return max(asked, 2 * min(entry.last.period or USUAL_PERIOD, LONGEST_PERIOD) + SLACK)
+
+
+def is_worth_writing(old: Ledger, new: Ledger) -> bool:
+    """Whether anything changed but the time at which the same was seen again."""
+    before, after = old.by_source(), new.by_source()
+    if [*before] != [*after]:
+        return True
+    return any(_has_moved(before[source], entry) for source, entry in after.items())
+
+
+def _has_moved(before: Entry, entry: Entry) -> bool:
+    same_time = replace(entry, last=replace(entry.last, seen_at=before.last.seen_at, period=before.last.period))
+    return same_time != before or entry.last.seen_at - before.last.seen_at >= STEP
+
+
+def _clamped(sighting: Sighting, now: datetime) -> Sighting:
+    """A clock that was set back must not make anything younger than now."""
+    return replace(sighting, seen_at=min(sighting.seen_at, now))
+
+
+def _met(known: Entry | None, sighting: Sighting, look: Look, rules: Rules) -> Entry:
+    """What becomes of a source that was seen, before its age is looked at."""
+    if known is None:
+        return Entry(sighting, sighting.seen_at, sighting.amounts)
+    last = replace(sighting, period=sighting.period or known.last.period)
+    was_stale = known.freshness is Freshness.STALE
+    lower_since = {
+        name: min(known.lower_since.get(name, sighting.seen_at), look.now)
+        for name, amount in known.granted.items()
+        if sighting.amounts.get(name, ZERO) < amount
+    }
+    waiting = {name: since for name, since in lower_since.items() if look.now - since < rules.policy.shrink_delay}
+    is_same = known.last.amounts == sighting.amounts and not was_stale
+    return Entry(
+        last,
+        min(known.changed_at, look.now) if is_same else sighting.seen_at,
+        granted={**sighting.amounts, **{name: known.granted[name] for name in waiting}},
+        lower_since=waiting,
+    )
+
+
+def _aged(entry: Entry, look: Look, rules: Rules) -> Entry | None:
+    """The entry by its age; None for a source that is gone for good."""
+    clamped = replace(entry, last=_clamped(entry.last, look.now), changed_at=min(entry.changed_at, look.now))
+    if not _is_silent(clamped, look, rules):
+        return clamped
+    is_gone = look.now - clamped.last.seen_at > rules.policy.drop_after and clamped.source in look.unused
+    if is_gone and isinstance(clamped.source.place, PoolPlace):
+        return None
+    return replace(clamped, freshness=Freshness.STALE, granted=_zero(clamped.last.amounts), lower_since={})
+
+
+def _is_silent(entry: Entry, look: Look, rules: Rules) -> bool:
+    timeout = rules.timeouts.get(entry.source)
+    if timeout is None or look.now - entry.last.seen_at <= effective_timeout(entry, timeout):
+        return False
+    place = entry.source.place
+    if not isinstance(place, PoolPlace):
+        return True
+    return look.listened.get(place.bus, timedelta()) >= patience(entry.last.period)
+
+
+def _zero(amounts: Amounts) -> Amounts:
+    return dict.fromkeys(amounts, ZERO)

@@ -1,0 +1,109 @@
+"""A message of a resource pool: checked, bounded, and read."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import orjson
+
+from reconciler.kueue.reading import as_list, as_map, quantity_at
+from reconciler.kueue.syntax import problem_of_label_key, problem_of_label_value
+from reconciler.objects import Manifest
+from reconciler.observed import Amounts
+from reconciler.quantity import ZERO, Quantity
+
+LARGEST = 16 * 1024
+MOST_RESOURCES = 32
+MOST_LABELS = 32
+# Kueue takes eight, and one of them is the virtual node's own.
+MOST_TAINTS = 7
+EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_SHOWN = 60
+
+
+class BadMessageError(ValueError):
+    """A message that says nothing that could be used; its text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """What a pool says of itself. `problems` are the parts that could not be used and are left out."""
+
+    amounts: Amounts
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Manifest, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+# Pools say the same again and again.
+@lru_cache(maxsize=4096)
+def read_announcement(payload: bytes) -> Announcement:
+    """Read a message, or raise a BadMessageError: a quota that cannot be read spoils the whole message."""
+    if len(payload) > LARGEST:
+        raise BadMessageError(f"has {len(payload)} bytes, at most {LARGEST} are read")
+    try:
+        content = orjson.loads(payload)
+    except orjson.JSONDecodeError as error:
+        raise BadMessageError("is no JSON") from error
+    if not isinstance(content, dict):
+        raise BadMessageError("is no JSON object")
+    amounts = _read_amounts(content.get("quotas", {}))
+    labels, label_problems = _read_labels(content.get("labels"))
+    taints, taint_problems = _read_taints(content.get("taints"))
+    return Announcement(amounts, labels, taints, (*label_problems, *taint_problems))
+
+
+def _read_amounts(quotas: Any) -> Amounts:
+    if not isinstance(quotas, dict):
+        raise BadMessageError("quotas is no JSON object")
+    if len(quotas) > MOST_RESOURCES:
+        raise BadMessageError(f"quotas has {len(quotas)} entries, at most {MOST_RESOURCES} are read")
+    return {name: _read_amount(name, value) for name, value in quotas.items()}
+
+
+def _read_amount(name: str, value: Any) -> Quantity:
+    if problem := problem_of_label_key(name):
+        raise BadMessageError(f"quotas: {_shown(problem)}")
+    amount = quantity_at(value)
+    if amount is None or amount < ZERO:
+        raise BadMessageError(f"quotas: {name}: {_shown(value)} is no quantity of 0 or more")
+    return amount
+
+
+def _read_labels(entries: Any) -> tuple[Mapping[str, str], tuple[str, ...]]:
+    labels: dict[str, str] = {}
+    problems = list(_problems_of_list("labels", entries, MOST_LABELS))
+    for entry in as_list(entries)[:MOST_LABELS]:
+        key, equals, value = str(entry).partition("=")
+        if not equals or "=" in value or problem_of_label_key(key) or problem_of_label_value(value):
+            problems.append(f"label {_shown(entry)} is left out: write it like site=cnaf")
+        else:
+            labels[key] = value
+    return labels, tuple(problems)
+
+
+def _read_taints(entries: Any) -> tuple[tuple[Manifest, ...], tuple[str, ...]]:
+    taints: dict[tuple[str, str], Manifest] = {}
+    problems = list(_problems_of_list("taints", entries, MOST_TAINTS))
+    for entry in as_list(entries)[:MOST_TAINTS]:
+        pair, _, effect = str(entry).rpartition(":")
+        key, equals, value = pair.partition("=")
+        if not equals or effect not in EFFECTS or problem_of_label_key(key) or problem_of_label_value(value):
+            problems.append(f"taint {_shown(entry)} is left out: write it like key=value:NoSchedule")
+        else:
+            taints[key, effect] = {"key": key, "value": value, "effect": effect}
+    return tuple(taints.values()), tuple(problems)
+
+
+def _problems_of_list(name: str, entries: Any, most: int) -> Iterator[str]:
+    if entries is not None and not isinstance(entries, list):
+        yield f"{name} are left out: they are no list"
+    elif len(as_list(entries)) > most:
+        yield f"{len(as_list(entries)) - most} {name} are left out: at most {most} are read"
+
+
+def _shown(value: Any) -> str:
+    """A text of somebody else, short and without anything that a terminal would obey."""
+    text = repr(as_map(value) or value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

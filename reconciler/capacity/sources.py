@@ -1,0 +1,102 @@
+"""What of a spec is observed: which flavors by nodes, which by ClusterMetrics, and which pools of which bus."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from reconciler.capacity.ledger import Rules
+from reconciler.capacity.model import Source
+from reconciler.objects import ClusterName
+from reconciler.observed import FlavorPlace, PoolPlace
+from reconciler.spec.masterqueue import NatsFlavor
+from reconciler.spec.model import CapacitySource, Flavor, FleetSpec
+from reconciler.spec.nats import Bus, bus_name, find_bus
+
+
+@dataclass(frozen=True, slots=True)
+class PoolGroup:
+    """Pools that one entry of a MasterQueue, or one Flavor, asks for."""
+
+    bus: Bus
+    pools: NatsFlavor
+    timeout: timedelta
+
+    def has(self, place: PoolPlace) -> bool:
+        return is_at(self.pools, place) and self.pools.has(place.name)
+
+    @property
+    def named(self) -> tuple[Source, ...]:
+        return tuple(pool_source(self.pools, name) for name in self.pools.pools)
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Everything of a fleet that is observed. Nothing is asked for where this is empty."""
+
+    flavors: Mapping[CapacitySource, Mapping[ClusterName, tuple[Flavor, ...]]]
+    groups: tuple[PoolGroup, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.groups and not any(self.flavors.values())
+
+    @property
+    def buses(self) -> tuple[Bus, ...]:
+        return tuple({group.bus.name: group.bus for group in self.groups}.values())
+
+    def subjects_of(self, bus: Bus) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(group.pools.subject for group in self.groups if group.bus.name == bus.name))
+
+    def timeout_of(self, source: Source, usual: timedelta) -> timedelta | None:
+        """The longest timeout that anybody gives to a source; None where nobody asks for it."""
+        if isinstance(source.place, PoolPlace):
+            found = [group.timeout for group in self.groups if group.has(source.place)]
+            return max(found, default=None)
+        flavors = self.flavors.get(source.kind, {}).get(source.place.cluster, ())
+        return usual if any(flavor.name == source.place.flavor for flavor in flavors) else None
+
+
+def find_sources(spec: FleetSpec) -> Sources:
+    return Sources(
+        {kind: _flavors_by_cluster(spec, kind) for kind in (CapacitySource.NODES, CapacitySource.CLUSTER_METRICS)},
+        tuple(_groups(spec)),
+    )
+
+
+def rules_for(spec: FleetSpec, sources: Sources, known: Iterable[Source]) -> Rules:
+    policy = spec.fleet.policy.capacity
+    timeouts = {source: sources.timeout_of(source, policy.stale_after) for source in known}
+    return Rules(policy, {source: timeout for source, timeout in timeouts.items() if timeout is not None})
+
+
+def is_at(pools: NatsFlavor, place: PoolPlace) -> bool:
+    """Whether a pool speaks where these pools are asked for."""
+    return (place.bus, place.subject) == (bus_name(pools.connector), pools.subject)
+
+
+def pool_source(pools: NatsFlavor, name: str) -> Source:
+    return Source(CapacitySource.NATS, PoolPlace(bus_name(pools.connector), pools.subject, name))
+
+
+def flavor_source(kind: CapacitySource, cluster: ClusterName, flavor: str) -> Source:
+    return Source(kind, FlavorPlace(cluster, flavor))
+
+
+def _flavors_by_cluster(spec: FleetSpec, kind: CapacitySource) -> Mapping[ClusterName, tuple[Flavor, ...]]:
+    found: dict[ClusterName, list[Flavor]] = {}
+    for flavor in spec.flavors:
+        for cluster in spec.selected(flavor.clusters) if flavor.capacity.source is kind else ():
+            found.setdefault(cluster.name, []).append(flavor)
+    return {cluster: tuple(flavors) for cluster, flavors in found.items()}
+
+
+def _groups(spec: FleetSpec) -> Iterator[PoolGroup]:
+    logins, usual = spec.fleet.nats, spec.fleet.policy.capacity.stale_after
+    for master in spec.master_queues:
+        for entry in master.flavors:
+            if entry.nats is not None:
+                yield PoolGroup(find_bus(entry.nats.connector, logins), entry.nats, entry.nats.pool_timeout)
+    for flavor in spec.flavors:
+        pools = flavor.capacity.nats
+        if pools is not None:
+            yield PoolGroup(find_bus(pools.connector, logins), pools, pools.pool_timeout or usual)

@@ -1,0 +1,118 @@
+"""`kfleet observe`: what has how much now, and what becomes of it."""
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import click
+
+from reconciler.capacity.becomes import quotas_of
+from reconciler.capacity.model import CapacityLook, Entry
+from reconciler.capacity.recording import look_record
+from reconciler.cli.observing import observe_for_option, tell_conditions
+from reconciler.cli.source import compute_or_stop, source_options, timeout_option
+from reconciler.observations.ledger import Kept
+from reconciler.observed import Amounts
+from reconciler.pipeline.capacity import Looking, listening
+from reconciler.pipeline.offline import Computed, Source
+from reconciler.pipeline.online import Connections, connect, observe_fleet
+
+INCOMPLETE = 4
+REFRESH = 2.0
+COLUMNS = ("SOURCE", "STATE", "AGE", "COUNTS AS", "BECOMES")
+
+
+@click.command()
+@source_options
+@observe_for_option
+@timeout_option
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--watch", "is_watched", is_flag=True, help="Show the table again and again, until interrupted.")
+def observe(source: Source, observe_for: float, timeout: float, output: str, is_watched: bool) -> int:
+    """Show what has how much now: pools, nodes, clusters, their age, and what each becomes.
+
+    Writes nothing anywhere. Exits with 4 when something could not be seen.
+
+    \b
+    Examples:
+      kfleet observe --watch
+      kfleet observe -o json > seen.json && kfleet plan --observations seen.json
+    """
+    computed = compute_or_stop(source)
+    connections = connect(computed.spec, timedelta(seconds=timeout))
+    try:
+        if is_watched:
+            _watch(computed, connections)
+        seen = observe_fleet(computed, connections, looking=Looking(timedelta(seconds=observe_for)))
+    finally:
+        connections.close()
+    if output == "json":
+        click.echo(json.dumps(_record(seen), indent=2))
+    else:
+        for line in _table(seen):
+            click.echo(line)
+        tell_conditions(seen)
+    for gap in (*connections.gaps, *seen.desired.gaps):
+        click.secho(f"gap: {gap}", fg="yellow", err=True)
+    return INCOMPLETE if connections.gaps or seen.desired.gaps else 0
+
+
+def _watch(computed: Computed, connections: Connections) -> None:
+    """Until somebody interrupts it. The ledger on the cluster is read once and then carried on here."""
+    from rich.console import Console  # noqa: PLC0415  (takes a tenth of a second)
+    from rich.live import Live  # noqa: PLC0415  (the same)
+    from rich.text import Text  # noqa: PLC0415  (the same)
+
+    looking = Looking(timedelta())
+    with listening(computed.spec, connections.ports) as buses, Live(console=Console(), auto_refresh=False) as live:
+        while True:
+            seen = observe_fleet(computed, connections, looking=replace(looking, buses=buses))
+            lines = (*_table(seen), *(f"notice: {condition}" for condition in seen.conditions))
+            live.update(Text("\n".join(lines)), refresh=True)
+            if seen.look is not None:
+                looking = replace(looking, kept=Kept(seen.look.ledger, is_there=True))
+            time.sleep(REFRESH)
+
+
+def _record(seen: Computed) -> dict[str, Any]:
+    """The look itself, with what becomes of each source for whoever reads it; kfleet reads that part no more."""
+    look = _look_of(seen)
+    record = look_record(look)
+    for entry, written in zip(look.ledger.entries, record["sources"], strict=True):
+        written["becomes"] = list(_becomes(seen, entry))
+    return record
+
+
+def _look_of(seen: Computed) -> CapacityLook:
+    return seen.look or CapacityLook(datetime.now(UTC))
+
+
+def _table(seen: Computed) -> Iterator[str]:
+    look = _look_of(seen)
+    if not look.ledger.entries:
+        yield "nothing of this fleet is observed" if seen.look is None else "nothing was seen yet"
+        return
+    rows = [COLUMNS, *(row for entry in look.ledger.entries for row in _rows(seen, entry, look.now))]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _rows(seen: Computed, entry: Entry, now: datetime) -> Iterator[tuple[str, ...]]:
+    """One row for a source, and one more for each further queue that has a part of it."""
+    age = f"{max(0, int((now - entry.last.seen_at).total_seconds()))}s"
+    state = f"{entry.freshness}, shrinks" if entry.lower_since else str(entry.freshness)
+    first, *others = _becomes(seen, entry) or ("no quota",)
+    yield str(entry.source), state, age, _amounts_text(entry.granted), first
+    yield from (("", "", "", "", other) for other in others)
+
+
+def _becomes(seen: Computed, entry: Entry) -> tuple[str, ...]:
+    return quotas_of(seen.spec, entry.source, ((one.ref, one.manifest) for one in seen.desired.objects))
+
+
+def _amounts_text(amounts: Amounts) -> str:
+    return ", ".join(f"{name} {amount}" for name, amount in amounts.items()) or "nothing"

@@ -1,0 +1,178 @@
+"""MasterQueues: a master queue over resource pools, and branch queues that borrow from it.
+
+The objects are those that kueue-nats makes, by name and by content, so that a cluster can be taken over without a
+change. Decisions where they are not: a silent pool keeps its flavor with a quota of 0 instead of losing it, because
+Kueue forgets the usage of a flavor that leaves a queue; without any pool the queues are on hold and have no flavor,
+instead of one that does not exist; `Stop` and `StopAndHold`, which Kueue does not know, are read as what they mean.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from reconciler.capacity.names import POOL_ANNOTATION, POOL_KEY, flavor_name, problem_of_pool
+from reconciler.capacity.recall import OWN_TAINT
+from reconciler.capacity.sources import is_at
+from reconciler.desired.capacity import Quota
+from reconciler.desired.model import DesiredObject
+from reconciler.desired.queues import resource_groups
+from reconciler.desired.shape import desired_object, kueue_manifest
+from reconciler.kueue.kinds import GROUP
+from reconciler.kueue.upgrade import to_canonical
+from reconciler.objects import Gap, Manifest
+from reconciler.observed import Amounts, Freshness, Pool
+from reconciler.quantity import ZERO, Quantity
+from reconciler.spec.masterqueue import NOMINAL_DEFAULTS, MasterFlavor, MasterQueue
+from reconciler.spec.model import FleetSpec
+
+STOP_POLICIES = {"Stop": "Hold", "StopAndHold": "HoldAndDrain"}
+HOSTNAME = "kubernetes.io/hostname"
+
+
+@dataclass(frozen=True, slots=True)
+class MasterObjects:
+    objects: tuple[DesiredObject, ...]
+    gaps: tuple[Gap, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    """One flavor of a master queue: a pool, or (without one) a local flavor."""
+
+    entry: MasterFlavor
+    name: str
+    nominal: Amounts
+    pool: Pool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    usable: tuple[_Offer, ...]
+    refused: Mapping[str, str]
+
+
+def master_queue_objects(spec: FleetSpec, pools: tuple[Pool, ...] | None) -> MasterObjects:
+    """The objects of every MasterQueue. Without `pools` nobody listened, which is a gap."""
+    objects: list[DesiredObject] = []
+    gaps: list[Gap] = []
+    taken: set[str] = set()
+    for master in spec.master_queues:
+        chosen = _choose(_offers(master, pools or ()), taken)
+        taken |= {offer.name for offer in chosen.usable if offer.pool is not None}
+        unknown = {"its pools": "not observed"} if pools is None and any(entry.nats for entry in master.flavors) else {}
+        for cluster in spec.targeted(master.targets):
+            where = f"MasterQueue {master.name}"
+            gaps += [Gap(cluster.name, f"{where}: {what}", why) for what, why in {**unknown, **chosen.refused}.items()]
+            objects += (
+                desired_object(cluster, manifest, master.document, *notes)
+                for manifest, notes in _manifests(master, chosen.usable)
+            )
+    return MasterObjects(tuple(objects), tuple(gaps))
+
+
+def _offers(master: MasterQueue, pools: tuple[Pool, ...]) -> Iterator[_Offer]:
+    for entry in master.flavors:
+        if entry.is_local:
+            yield _Offer(entry, entry.name, entry.nominal_quota or {})
+        for pool in pools if entry.nats is not None else ():
+            if entry.nats is not None and is_at(entry.nats, pool.place) and entry.nats.has(pool.place.name):
+                name = flavor_name(master.name, entry.name, pool.place.name)
+                yield _Offer(entry, name, _bounded(pool.amounts, entry.nominal_quota or {}), pool)
+
+
+def _bounded(published: Amounts, most: Amounts) -> Amounts:
+    return {name: min(amount, most.get(name, amount)) for name, amount in published.items()}
+
+
+def _choose(offers: Iterable[_Offer], taken: set[str]) -> _Chosen:
+    """A flavor stands once in a queue, and a pool's flavor belongs to one queue."""
+    usable: dict[str, _Offer] = {}
+    refused: dict[str, str] = {}
+    for offer in offers:
+        why = _refusal(offer, taken | usable.keys())
+        if why and offer.pool is not None:
+            refused[f"pool {offer.pool.place.name}"] = why
+        else:
+            usable.setdefault(offer.name, offer)
+    return _Chosen(tuple(usable.values()), refused)
+
+
+def _refusal(offer: _Offer, taken: set[str]) -> str:
+    if offer.pool is None:
+        return ""
+    if problem := problem_of_pool(offer.pool.place.name):
+        return f"jobs cannot be sent to the pool: its name {problem}"
+    return f"there is a flavor {offer.name} already; rename an entry of the MasterQueue" if offer.name in taken else ""
+
+
+def _manifests(master: MasterQueue, offers: tuple[_Offer, ...]) -> Iterator[tuple[Manifest, tuple[str, ...]]]:
+    for offer in offers:
+        if offer.pool is not None:
+            note = ("the pool is silent",) if offer.pool.freshness is Freshness.STALE else ()
+            yield _resource_flavor(offer.entry, offer.name, offer.pool), note
+    if master.template is None:
+        return
+    covered = _covered(master, offers)
+    quotas = [Quota(offer.name, _covering(offer.nominal, covered), {}, {}) for offer in offers]
+    yield _cluster_queue(master, master.name, quotas)
+    for branch, entries in _branches(master).items():
+        borrowed = [
+            Quota(offer.name, _covering({}, covered), entries[offer.entry.name], {})
+            for offer in offers
+            if offer.entry.name in entries
+        ]
+        yield _cluster_queue(master, branch, borrowed)
+
+
+def _covered(master: MasterQueue, offers: tuple[_Offer, ...]) -> tuple[str, ...]:
+    """The four resources that are always covered, and whatever else a pool or the spec names."""
+    limits = (lending.limits for entry in master.flavors for lending in entry.lend_to)
+    said = (entry.nominal_quota or {} for entry in master.flavors)
+    others = {name for amounts in (*(offer.nominal for offer in offers), *limits, *said) for name in amounts}
+    return (*NOMINAL_DEFAULTS, *sorted(others - NOMINAL_DEFAULTS.keys()))
+
+
+def _covering(amounts: Amounts, covered: tuple[str, ...]) -> Amounts:
+    return {name: amounts.get(name, ZERO) for name in covered}
+
+
+def _branches(master: MasterQueue) -> Mapping[str, Mapping[str, Amounts]]:
+    """What each branch may borrow, by entry; of two limits for the same the smaller one holds."""
+    found: dict[str, dict[str, dict[str, Quantity]]] = {}
+    for entry in master.flavors:
+        if entry.nats is None and not entry.is_local:
+            continue
+        for lending in entry.lend_to:
+            limits = found.setdefault(lending.queue, {}).setdefault(entry.name, {})
+            for name, limit in lending.limits.items():
+                limits[name] = min(limit, limits.get(name, limit))
+    return found
+
+
+def _cluster_queue(master: MasterQueue, name: str, quotas: list[Quota]) -> tuple[Manifest, tuple[str, ...]]:
+    template = dict(master.template or {})
+    stop_policy = STOP_POLICIES.get(template["stopPolicy"], template["stopPolicy"])
+    is_idle = not quotas
+    content: dict[str, Any] = {**template, "stopPolicy": "Hold" if is_idle and stop_policy == "None" else stop_policy}
+    # The template speaks the words of v1beta1; the quotas are canonical already, and many.
+    old = {"apiVersion": f"{GROUP}/v1beta1", "kind": "ClusterQueue", "metadata": {"name": name}, "spec": content}
+    manifest = to_canonical(old).manifest
+    if is_idle:
+        return manifest, ("on hold: no pool of it is known",)
+    return {**manifest, "spec": {**manifest["spec"], "resourceGroups": resource_groups(quotas)}}, ()
+
+
+def _resource_flavor(entry: MasterFlavor, name: str, pool: Pool) -> Manifest:
+    node = entry.nats.virtual_node if entry.nats is not None else ""
+    content: dict[str, Any] = {"nodeLabels": {HOSTNAME: node}} if node else {}
+    content["nodeTaints"] = [
+        {"key": OWN_TAINT, "value": "true", "effect": "NoSchedule"},
+        *(dict(taint) for taint in pool.taints if taint.get("key") != OWN_TAINT),
+    ]
+    content["tolerations"] = [{"key": POOL_KEY, "value": pool.place.name, "effect": "NoSchedule"}]
+    manifest = kueue_manifest("ResourceFlavor", name, content)
+    if pool.labels:
+        manifest["metadata"]["labels"] = dict(pool.labels)
+    if not name.endswith(f"-{pool.place.name}"):
+        manifest["metadata"]["annotations"] = {POOL_ANNOTATION: pool.place.name}
+    return manifest

@@ -1,0 +1,55 @@
+"""Which objects observations have a say in, and what the spec alone says about those.
+
+So that a plan can tell a quota that follows the capacity from one that somebody changed in git.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+
+import orjson
+
+from reconciler.desired.compute import compute_desired
+from reconciler.desired.model import Desired, DesiredObject
+from reconciler.objects import Manifest, Ref
+from reconciler.observed import Capacities, FlavorPlace, Observations
+from reconciler.quantity import NANO, Quantity
+from reconciler.spec.model import CapacitySource, FleetSpec
+
+# Shares of this are different wherever their percentages are.
+REFERENCE = Quantity(10**12 * NANO)
+
+
+def compute_observed(spec: FleetSpec, seen: Observations) -> Desired:
+    """The desired objects, those that observations decide marked with a short name for the spec's part in them."""
+    desired = compute_desired(spec, seen)
+    if not seen.capacities and seen.pools is None:
+        return desired
+    observed = reference(spec)
+    measured = compute_desired(spec, replace(seen, capacities=observed)) if observed else desired
+    by_spec = {entry.ref: entry.manifest for entry in measured.objects}
+    masters = {master.name: _digest(master.document.value.get("spec")) for master in spec.master_queues}
+    return replace(desired, objects=tuple(_marked(entry, by_spec, masters) for entry in desired.objects))
+
+
+def reference(spec: FleetSpec, amount: Quantity = REFERENCE) -> Capacities:
+    """The same capacity for everything that is observed."""
+    names = {name for queue in spec.queues for entry in queue.quota for name in entry.resources}
+    return {
+        FlavorPlace(cluster.name, flavor.name): dict.fromkeys(sorted(names), amount)
+        for flavor in spec.flavors
+        if flavor.capacity.source is not CapacitySource.STATIC
+        for cluster in spec.selected(flavor.clusters)
+    }
+
+
+def _marked(entry: DesiredObject, by_spec: Mapping[Ref, Manifest], masters: Mapping[str, str]) -> DesiredObject:
+    if entry.document.kind == "MasterQueue":
+        return replace(entry, origin=masters[entry.document.name])
+    if entry.manifest == by_spec.get(entry.ref):
+        return entry
+    return replace(entry, origin=_digest(by_spec.get(entry.ref)))
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]

@@ -1,0 +1,30 @@
+"""Which workers serve a queue, and which of them have a seat in its MultiKueueConfig."""
+
+from reconciler.leavers import Leavers
+from reconciler.spec.model import Cluster, FleetSpec, Queue, Role
+
+
+def workers_of(spec: FleetSpec, queue: Queue) -> tuple[Cluster, ...]:
+    """The workers of a queue in the order in which MultiKueue should try them: as named, else as in the spec."""
+    chosen = [cluster for cluster in spec.selected(queue.clusters) if cluster.role is Role.WORKER]
+    if queue.clusters is not None and queue.clusters.names:
+        chosen.sort(key=lambda cluster: queue.clusters.names.index(cluster.name) if queue.clusters else 0)
+    return tuple(chosen)
+
+
+def check_name(queue: Queue) -> str:
+    """The AdmissionCheck of a queue, and its MultiKueueConfig."""
+    return f"multikueue-{queue.name}"
+
+
+def seated_workers(spec: FleetSpec, queue: Queue, leavers: Leavers | None) -> tuple[Cluster, ...]:
+    """Those that are not drained. Kueue wants at least one: where all are drained, one that has a seat keeps it.
+
+    While nobody has looked what runs on a drained worker, it has to stay.
+    """
+    workers = workers_of(spec, queue)
+    if leavers is None:
+        return workers
+    active = tuple(worker for worker in workers if not worker.is_drained)
+    sitting = {seat.cluster for seat in leavers.seats if seat.config == check_name(queue)}
+    return active or (*(worker for worker in workers if worker.name in sitting), *workers)[:1]

@@ -1,0 +1,183 @@
+"""A NATS server that is listened to: in a thread of its own, where the last message of every subject is kept.
+
+Decision: the last message only, because it says all that a pool is; so that a thousand messages a second take no more
+memory than one, and a slow reader never falls behind.
+"""
+
+import asyncio
+import re
+import ssl
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import nats
+from nats.aio.client import Client, RawCredentials
+from nats.aio.msg import Msg
+
+from reconciler.ports import Heard, Message
+
+MOST_SUBJECTS = 2000
+LARGEST_PAYLOAD = 64 * 1024
+INTERVALS = 5
+CONNECT_TIMEOUT = 2
+RECONNECT_PAUSE = 0.5
+STOPPED_WITHIN = 5
+
+_LOGIN = re.compile(r"[^\s/@]+@")
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """Servers, and how to log in to them. Nothing of it but the servers' names is ever shown."""
+
+    servers: tuple[str, ...] = field(repr=False)
+    user: str = field(default="", repr=False)
+    password: str = field(default="", repr=False)
+    token: str = field(default="", repr=False)
+    credentials: str = field(default="", repr=False)
+    tls: ssl.SSLContext | None = field(default=None, repr=False)
+
+
+class NatsFeed:
+    """Listens from its making until it is closed, and connects again by itself."""
+
+    def __init__(self, login: Login, subjects: Iterable[str]) -> None:
+        self._login, self._subjects = login, tuple(subjects)
+        self._changed = threading.Condition()
+        self._messages: dict[str, Message] = {}
+        self._intervals: dict[str, tuple[float, ...]] = {}
+        self._last: dict[str, float] = {}
+        self._since: float | None = None
+        self._problem, self._ignored, self._version, self._told = "", 0, 0, 0
+        self._loop = asyncio.new_event_loop()
+        self._stop = asyncio.Event()
+        self._thread = threading.Thread(target=self._run, name="nats", daemon=True)
+        self._thread.start()
+
+    def heard(self) -> Heard:
+        with self._changed:
+            listened = 0.0 if self._since is None else time.monotonic() - self._since
+            problem = "" if self._since is not None else self._problem or "not connected yet"
+            return Heard(dict(self._messages), timedelta(seconds=listened), problem, self._ignored)
+
+    def wait(self, timeout: timedelta) -> bool:
+        with self._changed:
+            is_new = self._changed.wait_for(lambda: self._version != self._told, timeout.total_seconds())
+            self._told = self._version
+            return is_new
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(STOPPED_WITHIN)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_until_complete(self._listen())
+        finally:
+            self._loop.close()
+
+    async def _listen(self) -> None:
+        """Connect again and again until it works or nobody wants it; once it has worked, the library does that."""
+        client = Client()
+        stopped = asyncio.ensure_future(self._stop.wait())
+        while not self._stop.is_set():
+            connecting = asyncio.ensure_future(self._connect(client))
+            await asyncio.wait({connecting, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            if connecting.done() and connecting.exception() is None:
+                await stopped
+                break
+            if connecting.done():
+                await self._on_error(connecting.exception() or Exception("not connected"))
+                await asyncio.wait({stopped}, timeout=RECONNECT_PAUSE)
+            connecting.cancel()
+            client = Client()
+        await _close(client)
+        # Connections that are being closed need a turn of the loop for it.
+        await asyncio.sleep(0.05)
+
+    async def _connect(self, client: Client) -> None:
+        await client.connect(
+            servers=list(self._login.servers),
+            name="kfleet",
+            connect_timeout=CONNECT_TIMEOUT,
+            reconnect_time_wait=1,
+            max_reconnect_attempts=-1,
+            allow_reconnect=True,
+            ping_interval=10,
+            error_cb=self._on_error,
+            disconnected_cb=self._on_disconnected,
+            reconnected_cb=self._on_connected,
+            **_options(self._login),
+        )
+        for subject in self._subjects:
+            await client.subscribe(f"{subject}.*", cb=self._on_message)
+        await client.flush()
+        await self._on_connected()
+
+    async def _on_connected(self) -> None:
+        with self._changed:
+            self._since, self._problem = time.monotonic(), ""
+            self._tell()
+
+    async def _on_disconnected(self) -> None:
+        with self._changed:
+            self._since = None
+            self._problem = self._problem or "the connection broke"
+            # A message that was missed meanwhile would be taken for a pool that speaks more seldom.
+            self._last.clear()
+            self._tell()
+
+    async def _on_error(self, error: BaseException) -> None:
+        with self._changed:
+            self._problem = _plain(error)
+            self._tell()
+
+    async def _on_message(self, message: Msg) -> None:
+        with self._changed:
+            is_known = message.subject in self._messages
+            if len(message.data) > LARGEST_PAYLOAD or (not is_known and len(self._messages) >= MOST_SUBJECTS):
+                self._ignored += 1
+                return
+            self._messages[message.subject] = Message(
+                message.data, datetime.now(UTC), self._period(message.subject, time.monotonic())
+            )
+            self._tell()
+
+    def _period(self, subject: str, now: float) -> timedelta | None:
+        """The longest of the last few pauses; two messages in a row say nothing about how often a pool speaks."""
+        if subject in self._last:
+            pauses = (*self._intervals.get(subject, ()), now - self._last[subject])
+            self._intervals[subject] = pauses[-INTERVALS:]
+        self._last[subject] = now
+        known = self._intervals.get(subject, ())
+        return timedelta(seconds=max(known)) if len(known) > 1 else None
+
+    def _tell(self) -> None:
+        self._version += 1
+        self._changed.notify_all()
+
+
+def _options(login: Login) -> Mapping[str, Any]:
+    options: dict[str, Any] = {"user": login.user, "password": login.password, "token": login.token, "tls": login.tls}
+    if login.credentials:
+        options["user_credentials"] = RawCredentials(login.credentials)
+    return {name: value for name, value in options.items() if value}
+
+
+async def _close(client: Client) -> None:
+    try:
+        await asyncio.wait_for(client.close(), STOPPED_WITHIN / 2)
+    except (TimeoutError, OSError, nats.errors.Error, AssertionError):
+        # A client that never got as far as a connection asserts that it has one.
+        return
+
+
+def _plain(error: BaseException) -> str:
+    """What went wrong, in a line and without a login that an address might hold."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return _LOGIN.sub("", text).removeprefix("nats: ")

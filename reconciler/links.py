@@ -1,0 +1,44 @@
+"""What was seen of the way from the manager to its workers, and of what kfleet may do on each cluster."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from reconciler.credential import Endpoint, SeenCredential
+from reconciler.kueue.configuration import Settings
+from reconciler.objects import ClusterName, Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """What one cluster says of its Kueue, of other fleets, and of us; None is what it did not say.
+
+    `release` is of the running Kueue, as far as its Deployment tells. `rules` are what kfleet may do there. `origins`
+    are where the jobs of each fleet come from that sends some here, by the name of its role.
+    """
+
+    release: str = ""
+    rules: tuple[Manifest, ...] | None = field(default=None, repr=False)
+    origins: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """One look at the manager's Kueue and at its credentials. A worker without a credential here was not seen.
+
+    `settings` are None where the Configuration could not be read. `rotations` are the workers that somebody wants new
+    tokens for.
+    """
+
+    now: datetime
+    manager_uid: str = ""
+    settings: Settings | None = None
+    endpoints: Mapping[ClusterName, Endpoint] = field(default_factory=dict)
+    credentials: Mapping[ClusterName, SeenCredential] = field(default_factory=dict)
+    rotations: frozenset[ClusterName] = frozenset()
+    facts: Mapping[ClusterName, ClusterFacts] = field(default_factory=dict)
+
+    @property
+    def origin(self) -> str:
+        """The manager, as its jobs on a worker tell: two managers of one origin delete each other's jobs there."""
+        return f"{self.settings.origin if self.settings else ''}@{self.manager_uid}"

@@ -1,0 +1,198 @@
+"""Looks at the manager's Kueue, at the credentials of its workers, and at what may be done on each cluster."""
+
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from reconciler.credential import ORIGIN, ROLE_LABEL, SeenCredential, read_credential
+from reconciler.errors import ClusterError
+from reconciler.kueue.configuration import (
+    CONFIG_KEY,
+    QUOTA_AUTOMATION,
+    ConfigurationError,
+    Settings,
+    assumed_settings,
+    read_settings,
+)
+from reconciler.kueue.reading import as_list, as_text, at
+from reconciler.links import ClusterFacts, Links
+from reconciler.objects import ClusterName, Gap, Manifest
+from reconciler.ports import ClusterPort
+from reconciler.spec.model import Cluster, Dispatch, FleetSpec, Role
+
+CONFIG_MAP = "kueue-manager-config"
+DEPLOYMENT = "kueue-controller-manager"
+IDENTITY = "/api/v1/namespaces/kube-system"
+RULES_REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
+ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+UNAUTHORIZED = 401
+_PARALLEL = 16
+
+Ports = Mapping[ClusterName, ClusterPort]
+
+
+@dataclass(frozen=True, slots=True)
+class LinksLook:
+    """What was seen, and what was not; a fleet without MultiKueue has no links."""
+
+    links: Links | None = None
+    gaps: tuple[Gap, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Credential:
+    worker: ClusterName
+    seen: SeenCredential | None
+    gap: Gap | None = None
+
+
+def observe_links(
+    spec: FleetSpec, ports: Ports, rotations: frozenset[ClusterName] = frozenset(), *, is_thorough: bool = False
+) -> LinksLook:
+    """A few requests per cluster, all clusters at once; none at all where nothing is sent, unless told to look."""
+    workers, manager = sent_workers(spec), spec.manager
+    if not (workers and manager) and not is_thorough:
+        return LinksLook()
+    port = ports.get(manager.name) if manager else None
+    with ThreadPoolExecutor(_PARALLEL) as pool:
+        settings = pool.submit(_settings, manager, port) if manager and port and workers else None
+        uid = pool.submit(_uid, port) if port else None
+        facts = pool.map(lambda cluster: _facts(cluster, ports, is_worker=cluster in workers), spec.clusters)
+        credentials = list(pool.map(lambda worker: _credential(worker, manager, ports), workers if port else ()))
+        known = {cluster.name: seen for cluster, seen in zip(spec.clusters, facts, strict=True) if seen}
+    found, gap = settings.result() if settings else (None, None)
+    manager_uid = uid.result() if uid else ""
+    links = Links(
+        datetime.now(UTC),
+        manager_uid,
+        found if manager_uid else None,
+        {name: one.endpoint for name, one in ports.items()},
+        {entry.worker: entry.seen for entry in credentials if entry.seen is not None},
+        rotations,
+        known,
+    )
+    # A manager that tells nothing at all is a gap of its own, and one is enough.
+    gaps = (gap, *(one.gap for one in credentials)) if manager_uid else ()
+    return LinksLook(links, tuple(entry for entry in gaps if entry))
+
+
+def sent_workers(spec: FleetSpec) -> tuple[Cluster, ...]:
+    """The workers that MultiKueue sends jobs to."""
+    queues = [queue for queue in spec.queues if queue.dispatch is Dispatch.MULTIKUEUE]
+    chosen = {cluster.name: cluster for queue in queues for cluster in spec.selected(queue.clusters)}
+    return tuple(cluster for cluster in chosen.values() if cluster.role is Role.WORKER)
+
+
+def _uid(port: ClusterPort) -> str:
+    return as_text(at(_try(lambda: port.get(IDENTITY)), "metadata", "uid"))
+
+
+def _settings(manager: Cluster, port: ClusterPort) -> tuple[Settings | None, Gap | None]:
+    """What the running Kueue was told; what the fleet says of it, where that cannot be seen."""
+    namespace = manager.kueue.namespace
+    try:
+        settings = read_settings(_configuration(port, namespace))
+    except (ClusterError, ConfigurationError) as error:
+        if at(manager.kueue.configuration, "integrations", "frameworks"):
+            return assumed_settings(manager.kueue.configuration), None
+        why = f"{error.problem if isinstance(error, ClusterError) else error}; or name them in spec.kueue.config"
+        return None, Gap(manager.name, "the frameworks of Kueue", why)
+    deployment = _try(lambda: port.find(_deployment_path(namespace)))
+    has_gate = any(f"{QUOTA_AUTOMATION}=true" in argument for argument in _arguments(deployment))
+    return replace(settings, has_quota_automation=settings.has_quota_automation or has_gate), None
+
+
+def _configuration(port: ClusterPort, namespace: str) -> str:
+    root = f"/api/v1/namespaces/{namespace}/configmaps"
+    usual = port.find(f"{root}/{CONFIG_MAP}")
+    texts = (at(entry, "data", CONFIG_KEY) for entry in ([usual] if usual else port.list(root)))
+    found = next((text for text in texts if isinstance(text, str)), None)
+    if found is None:
+        raise ConfigurationError(f"no ConfigMap in {namespace} has the key {CONFIG_KEY}")
+    return found
+
+
+def _credential(worker: Cluster, manager: Cluster | None, ports: Ports) -> _Credential:
+    """The Secret on the manager, and what the worker says of the token in it."""
+    if manager is None or worker.credentials.cluster_profile:
+        return _Credential(worker.name, None)
+    path = f"/api/v1/namespaces/{manager.kueue.namespace}/secrets/{worker.kubeconfig_secret}"
+    try:
+        seen = read_credential(ports[manager.name].find(path))
+    except ClusterError as error:
+        what = f"Secret {worker.kubeconfig_secret}"
+        return _Credential(worker.name, None, Gap(manager.name, what, error.problem))
+    port = ports.get(worker.name)
+    return _Credential(worker.name, _reviewed(seen, port, worker.kueue.namespace) if port else seen)
+
+
+def _reviewed(seen: SeenCredential, port: ClusterPort, namespace: str) -> SeenCredential:
+    """One question for both: who is let in, and what he may do."""
+    if seen.token is None:
+        return seen
+    try:
+        answer = port.post_as(seen.token.text, RULES_REVIEW, _review(namespace))
+    except ClusterError as error:
+        is_accepted = False if error.status == UNAUTHORIZED else (True if error.status else None)
+        return replace(seen, token=replace(seen.token, is_accepted=is_accepted))
+    return replace(seen, token=replace(seen.token, is_accepted=True), rules=_rules(answer))
+
+
+def _facts(cluster: Cluster, ports: Ports, *, is_worker: bool) -> ClusterFacts | None:
+    port = ports.get(cluster.name)
+    if port is None:
+        return None
+    namespace = cluster.kueue.namespace
+    review = _try(lambda: port.post(RULES_REVIEW, _review(namespace)))
+    if review is None:
+        # Not worth two more waits: whoever does not answer this answers nothing.
+        return None
+    deployment = _try(lambda: port.find(_deployment_path(namespace)))
+    roles = _try(lambda: {"items": list(port.list(ROLES, f"{ROLE_LABEL}=true"))}) if is_worker else None
+    return ClusterFacts(_release(deployment), _rules(review), dict(_origins(as_list(at(roles, "items")))))
+
+
+def _try(ask: Callable[[], Manifest | None]) -> Manifest | None:
+    """An answer that helps where there is one, and is missed by nobody where there is none."""
+    try:
+        return ask()
+    except ClusterError:
+        return None
+
+
+def _review(namespace: str) -> Manifest:
+    return {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectRulesReview",
+        "spec": {"namespace": namespace},
+    }
+
+
+def _rules(review: Manifest) -> tuple[Manifest, ...] | None:
+    """None where the server knows of rules that it cannot list, because others decide about them."""
+    return None if at(review, "status", "incomplete") else tuple(as_list(at(review, "status", "resourceRules")))
+
+
+def _origins(roles: Iterable[Manifest]) -> Iterable[tuple[str, str]]:
+    for role in roles:
+        if origin := as_text(at(role, "metadata", "annotations", ORIGIN)):
+            yield role["metadata"]["name"], origin
+
+
+def _deployment_path(namespace: str) -> str:
+    return f"/apis/apps/v1/namespaces/{namespace}/deployments/{DEPLOYMENT}"
+
+
+def _containers(deployment: Manifest | None) -> Iterable[Manifest]:
+    return as_list(at(deployment, "spec", "template", "spec", "containers"))
+
+
+def _arguments(deployment: Manifest | None) -> Iterable[str]:
+    return [as_text(entry) for one in _containers(deployment) for entry in as_list(at(one, "args"))]
+
+
+def _release(deployment: Manifest | None) -> str:
+    """The tag of the image: `…/kueue:v0.19.0`."""
+    images = [as_text(at(one, "image")).partition("@")[0].rpartition("/")[2] for one in _containers(deployment)]
+    return next((image.partition(":")[2] for image in images if image.startswith("kueue:")), "")

@@ -1,0 +1,218 @@
+"""What will keep a fleet from working, found before it does: each with what to do about it."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from reconciler.desired import Desired
+from reconciler.desired.credentials import role_name
+from reconciler.kueue.frameworks import is_allowed, job_kinds, missing_rights, worker_rules
+from reconciler.kueue.kinds import CANONICAL, GROUP, V1BETA2_SINCE
+from reconciler.kueue.reading import as_list, as_map, as_text, at
+from reconciler.links import Links
+from reconciler.objects import Check, ClusterName, Manifest, Obstacle, Ref
+from reconciler.prediction import ClusterView
+from reconciler.spec.model import Cluster, FleetSpec
+
+_RBAC = "rbac.authorization.k8s.io"
+_VERBS = ("get", "list", "create", "patch", "delete")
+_SHOWN = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Everything that preflight judges by."""
+
+    spec: FleetSpec
+    desired: Desired
+    views: Sequence[ClusterView]
+    links: Links | None = None
+    workers: tuple[Cluster, ...] = ()
+
+    def view(self, name: ClusterName) -> ClusterView | None:
+        return next((view for view in self.views if view.name == name and view.is_reachable), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Worker:
+    """A worker that can be reached, and its manager; `live` are the manager's objects."""
+
+    cluster: Cluster
+    view: ClusterView
+    links: Links
+    facts: Facts = field(repr=False)
+
+    def obstacle(self, check: Check, problem: str, remedy: str) -> Obstacle:
+        return Obstacle(self.cluster.name, check, problem, remedy)
+
+
+def find_obstacles(facts: Facts) -> tuple[Obstacle, ...]:
+    """In the order of the clusters. What could not be seen is a gap, and no matter of preflight."""
+    found: list[Obstacle] = []
+    for cluster in facts.spec.clusters:
+        view = facts.view(cluster.name)
+        if view is None:
+            continue
+        found += _check_kueue(cluster, view, facts)
+        found += _check_rights(cluster, view, facts)
+        if facts.links and cluster in facts.workers:
+            found += _check_worker(_Worker(cluster, view, facts.links, facts))
+    return tuple(found)
+
+
+def _check_kueue(cluster: Cluster, view: ClusterView, facts: Facts) -> Iterator[Obstacle]:
+    objects = facts.desired.of_cluster(cluster.name)
+    is_needed = any(entry.ref.group == GROUP for entry in objects)
+    is_coming = any(
+        entry.ref.kind == "CustomResourceDefinition" and entry.ref.name.endswith(f".{GROUP}") for entry in objects
+    )
+    if is_needed and not is_coming and (GROUP, "ClusterQueue") not in view.served:
+        problem = "Kueue is not installed: its kinds are not served"
+        yield Obstacle(cluster.name, Check.KUEUE, problem, "install Kueue there first")
+
+
+def _check_worker(worker: _Worker) -> list[Obstacle]:
+    checks: tuple[Callable[[_Worker], Iterator[Obstacle]], ...] = (
+        _check_version,
+        _check_frameworks,
+        _check_credential,
+        _check_origin,
+    )
+    found = [obstacle for check in checks for obstacle in check(worker)]
+    return found or [*_check_connection(worker)]
+
+
+def _check_version(worker: _Worker) -> Iterator[Obstacle]:
+    manager = worker.facts.spec.manager
+    there = worker.facts.view(manager.name) if manager else None
+    if manager is None or there is None or not (_versions(there) and _versions(worker.view)):
+        return
+    if CANONICAL in _versions(there) and CANONICAL not in _versions(worker.view):
+        release = _release(worker.links, worker.cluster.name)
+        problem = (
+            f"its Kueue{release} serves Workloads as {', '.join(_versions(worker.view))} only, and the one of "
+            f"{manager.name}{_release(worker.links, manager.name)} writes {CANONICAL}"
+        )
+        yield worker.obstacle(Check.VERSION, problem, f"upgrade its Kueue to {V1BETA2_SINCE} or newer")
+
+
+def _versions(view: ClusterView) -> tuple[str, ...]:
+    return tuple(kind.version for kind in view.served.get((GROUP, "Workload"), ()))
+
+
+def _release(links: Links, name: ClusterName) -> str:
+    known = links.facts.get(name)
+    return f" {known.release}" if known and known.release else ""
+
+
+def _check_frameworks(worker: _Worker) -> Iterator[Obstacle]:
+    settings = worker.links.settings
+    missing = (
+        [str(kind) for kind in job_kinds(settings) if (kind.group, kind.kind) not in worker.view.served]
+        if (settings)
+        else []
+    )
+    if missing:
+        problem = f"it does not know {_listed(missing)}, which the manager's Kueue watches on every worker"
+        remedy = "install these kinds there, or take them out of integrations.frameworks of the manager's Kueue"
+        yield worker.obstacle(Check.FRAMEWORKS, problem, remedy)
+
+
+def _check_credential(worker: _Worker) -> Iterator[Obstacle]:
+    seen, name = worker.links.credentials.get(worker.cluster.name), worker.cluster.kubeconfig_secret
+    if seen is None:
+        return
+    is_given = not worker.cluster.credentials.is_issued
+    if is_given and seen.is_missing:
+        problem = f"the Secret {name} is not on the manager"
+        yield worker.obstacle(Check.CREDENTIAL, problem, "create it, or leave out credentials.secret")
+    if is_given and seen.token and seen.token.is_accepted is False:
+        yield worker.obstacle(Check.CREDENTIAL, f"it does not accept the token in the Secret {name}", "renew it")
+    if seen.rules is not None and worker.links.settings and (is_given or _is_role_written(worker)):
+        missing = [*missing_rights(worker.links.settings, seen.rules)]
+        if missing:
+            problem = f"the manager's token may not {_listed(missing)}"
+            yield worker.obstacle(Check.CREDENTIAL, problem, "look at the roles that its account is bound to")
+
+
+def _is_role_written(worker: _Worker) -> bool:
+    """Before the role is as wanted there is nothing to complain about: the plan puts it right."""
+    name = role_name(worker.facts.spec)
+    ref = Ref(worker.cluster.name, _RBAC, "ClusterRole", "", name)
+    live, settings = worker.view.live.get(ref), worker.links.settings
+    binding = worker.view.live.get(Ref(worker.cluster.name, _RBAC, "ClusterRoleBinding", "", name))
+    is_equal = live is not None and settings is not None and live.get("rules") == worker_rules(settings)
+    return is_equal and binding is not None
+
+
+def _check_origin(worker: _Worker) -> Iterator[Obstacle]:
+    known = worker.links.facts.get(worker.cluster.name)
+    origin, _, manager = worker.links.origin.partition("@")
+    others = known.origins.items() if known and origin and manager else ()
+    rivals = [role for role, text in others if text.partition("@")[0] == origin and text.partition("@")[2] != manager]
+    if rivals:
+        problem = f"another manager sends jobs here with the origin {origin!r} too ({_listed(rivals)})"
+        remedy = "each deletes the other's jobs there: set another multiKueue.origin in the Kueue of one of them"
+        yield worker.obstacle(Check.ORIGIN, problem, remedy)
+
+
+def _check_connection(worker: _Worker) -> Iterator[Obstacle]:
+    manager = worker.facts.spec.manager
+    there = worker.facts.view(manager.name) if manager else None
+    seen = worker.links.credentials.get(worker.cluster.name)
+    if manager is None or there is None or not (seen and seen.token and seen.token.is_accepted):
+        return
+    live = there.live.get(Ref(manager.name, GROUP, "MultiKueueCluster", "", worker.cluster.name), {})
+    for entry in as_list(at(live, "status", "conditions")):
+        condition = as_map(entry)
+        if (condition.get("status"), condition.get("reason")) == ("False", "ClientConnectionFailed"):
+            problem = f"kfleet can connect, and {manager.name} cannot: {as_text(condition.get('message'))}"
+            remedy = (
+                f"let the nodes of {manager.name} through the access list of its control plane and through firewalls, "
+                "or set credentials.server to an address that they reach"
+            )
+            yield worker.obstacle(Check.CONNECTION, problem, remedy)
+
+
+def _check_rights(cluster: Cluster, view: ClusterView, facts: Facts) -> Iterator[Obstacle]:
+    known = facts.links.facts.get(cluster.name) if facts.links else None
+    if known is None or known.rules is None:
+        return
+    rules = tuple({**rule, "resourceNames": []} for rule in known.rules)
+    missing = [*_missing_verbs(cluster, view, facts.desired, rules)]
+    if missing:
+        yield Obstacle(cluster.name, Check.RIGHTS, f"kfleet may not {_listed(missing)}", "allow it to its account")
+    if facts.links and facts.links.settings and cluster in facts.workers and cluster.credentials.is_issued:
+        yield from _check_escalation(cluster, rules, [*missing_rights(facts.links.settings, rules)])
+
+
+def _missing_verbs(cluster: Cluster, view: ClusterView, desired: Desired, rules: Sequence[Manifest]) -> Iterator[str]:
+    for (group, plural), verbs in _needs(cluster, view, desired).items():
+        lacking = [verb for verb in verbs if not is_allowed(rules, verb, group, plural)]
+        if lacking:
+            yield f"{', '.join(lacking)} {plural}" + (f".{group}" if group else "")
+
+
+def _needs(cluster: Cluster, view: ClusterView, desired: Desired) -> Mapping[tuple[str, str], Iterable[str]]:
+    """What kfleet does to kinds that belong to no namespace, or to Kueue's own: in others, others may have given it."""
+    found: dict[tuple[str, str], Iterable[str]] = {("", "configmaps"): ("get", "create", "patch")}
+    for entry in desired.of_cluster(cluster.name):
+        versions = view.served.get((entry.ref.group, entry.ref.kind), ())
+        if versions and entry.ref.namespace in {"", cluster.kueue.namespace}:
+            found[entry.ref.group, versions[0].plural] = _VERBS
+        if entry.ref.kind == "ServiceAccount":
+            found["", "serviceaccounts/token"] = ("create",)
+    return found
+
+
+def _check_escalation(cluster: Cluster, rules: Sequence[Manifest], lacking: list[str]) -> Iterator[Obstacle]:
+    """Nobody may give away what he does not have, unless he is told that he may."""
+    unsaid = [verb for verb in ("escalate", "bind") if not is_allowed(rules, verb, _RBAC, "clusterroles")]
+    if unsaid and lacking:
+        problem = f"kfleet may not give the manager's account rights that it lacks itself: {_listed(lacking)}"
+        remedy = f"allow kfleet's account these, or {' and '.join(unsaid)} on clusterroles"
+        yield Obstacle(cluster.name, Check.RIGHTS, problem, remedy)
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return "; ".join(names[:_SHOWN]) + more

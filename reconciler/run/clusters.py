@@ -1,0 +1,119 @@
+"""Connections that last: opened once, followed by watches, left alone for a while where a cluster does not answer."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from reconciler.edges.kubernetes import ApiServer
+from reconciler.edges.watched import WatchedServer
+from reconciler.errors import ClusterError
+from reconciler.objects import ClusterName, Gap
+from reconciler.pipeline.online import Connections, connect
+from reconciler.predict.look import IDENTITY
+from reconciler.spec import FleetSpec
+
+log = logging.getLogger(__name__)
+
+# Tokens in files and Secrets change; so long an old one may be used.
+OPENED_FOR = 60.0
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Absence:
+    """A cluster that did not answer: it is asked again in the background, and nobody else waits for it."""
+
+    problem: str
+    ended: threading.Event
+
+
+class Clusters:
+    def __init__(self, timeout: timedelta, wake: Callable[[str], None]) -> None:
+        self._timeout, self._wake = timeout, wake
+        self._servers: dict[ClusterName, WatchedServer] = {}
+        self._opened: tuple[float, str, Connections] | None = None
+        self._absent: dict[ClusterName, _Absence] = {}
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+
+    def connections(self, spec: FleetSpec) -> Connections:
+        """Everybody who answered last time; the others are gaps."""
+        plain = self._open(spec)
+        with self._lock:
+            absent = {name: entry.problem for name, entry in self._absent.items() if name in plain.ports}
+        ports = {name: server for name, server in self._servers.items() if name in plain.ports and name not in absent}
+        known = {cluster.name for cluster in spec.clusters}
+        gaps = tuple(Gap(name, "the cluster", problem) for name, problem in absent.items() if name in known)
+        lost = {**plain.lost, **absent}
+        return replace(plain, ports=ports, gaps=(*plain.gaps, *gaps), lost=lost)
+
+    def server(self, spec: FleetSpec, name: ClusterName) -> WatchedServer:
+        """The connection to one cluster, whether it answers or not."""
+        plain = self._open(spec)
+        if name not in plain.ports:
+            raise ClusterError(name, plain.lost.get(name, "no connection"))
+        return self._servers[name]
+
+    def note_absent(self, absent: Mapping[ClusterName, str]) -> None:
+        """Clusters that did not answer: they are left out until they do."""
+        for name, problem in absent.items():
+            server = self._servers.get(name)
+            with self._lock:
+                if server is None or name in self._absent:
+                    continue
+                self._absent[name] = entry = _Absence(problem, self._ended)
+            log.warning("cluster lost", extra={"cluster": name, "problem": problem})
+            threading.Thread(target=self._await_return, args=(server, entry), daemon=True).start()
+
+    def close(self) -> None:
+        self._ended.set()
+        for server in self._servers.values():
+            server.close()
+
+    def _open(self, spec: FleetSpec) -> Connections:
+        now = time.monotonic()
+        if self._opened and now - self._opened[0] < OPENED_FOR and self._opened[1] == spec.revision:
+            return self._opened[2]
+        opened = connect(spec, self._timeout)
+        opened.close()
+        self._follow(opened.ports.values())
+        self._opened = (now, spec.revision, opened)
+        return opened
+
+    def _follow(self, ports: Iterable[ApiServer]) -> None:
+        """A watched server for each; the old one where nothing about the way to it has changed."""
+        fresh: dict[ClusterName, WatchedServer] = {}
+        for port in ports:
+            known = self._servers.get(port.cluster)
+            if known is not None and replace(known.access, token=port.access.token) == port.access:
+                known.access = port.access
+                fresh[port.cluster] = known
+            else:
+                fresh[port.cluster] = WatchedServer(
+                    port.cluster, port.access, on_change=self._on_change, timeout=self._timeout
+                )
+        for name, server in self._servers.items():
+            if fresh.get(name) is not server:
+                server.close()
+        self._servers = fresh
+
+    def _on_change(self, cluster: ClusterName, path: str) -> None:
+        self._wake(f"{cluster}: {path.rpartition('/')[2]}")
+
+    def _await_return(self, server: WatchedServer, absence: _Absence) -> None:
+        pause = FIRST_PAUSE
+        while not absence.ended.wait(pause):
+            try:
+                server.get(IDENTITY)
+            except ClusterError:
+                pause = min(2 * pause, LONGEST_PAUSE)
+                continue
+            break
+        with self._lock:
+            self._absent.pop(server.cluster, None)
+        if not absence.ended.is_set():
+            log.info("cluster back", extra={"cluster": server.cluster})
+            self._wake(f"{server.cluster}: back")

@@ -1,0 +1,92 @@
+"""One cycle: the whole line, from the revision to the status."""
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from reconciler.apply import Patience, apply_plan
+from reconciler.edges.events import ConfigMapName, send_event
+from reconciler.errors import ClusterError
+from reconciler.objects import ClusterName
+from reconciler.outcome import ClusterOutcome
+from reconciler.ownership.applyset import SetName
+from reconciler.pipeline.offline import Computed
+from reconciler.pipeline.online import Connections, look_at_fleet, observe_fleet
+from reconciler.plan import Looks, Plan, make_plan
+from reconciler.run.clusters import Clusters
+from reconciler.run.listening import Listening
+from reconciler.run.notices import Notice, find_notices
+
+log = logging.getLogger(__name__)
+
+# The next cycle comes soon: nobody has to wait long here for one cluster.
+PATIENCE = timedelta(seconds=5)
+NO_DUE = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class CycleReport:
+    """What a cycle saw and did; `due` is when the next one is needed even if nothing happens."""
+
+    computed: Computed
+    plan: Plan
+    looks: Looks
+    seconds: float
+    outcomes: tuple[ClusterOutcome, ...] = ()
+    notices: frozenset[Notice] = field(default_factory=frozenset)
+    due: timedelta = NO_DUE
+
+    @property
+    def is_done(self) -> bool:
+        return all(outcome.is_done for outcome in self.outcomes)
+
+
+class Cycle:
+    def __init__(self, clusters: Clusters, wake: Callable[[str], None]) -> None:
+        self._clusters = clusters
+        self._listening = Listening(wake)
+        self._told: frozenset[Notice] = frozenset()
+
+    def run(self, computed: Computed, revision_problem: str, may_write: Callable[[], bool]) -> CycleReport:
+        started = time.monotonic()
+        connections = self._clusters.connections(computed.spec)
+        looking = self._listening.looking(computed.spec, connections.ports)
+        observed = observe_fleet(computed, connections, looking=looking)
+        looks = look_at_fleet(observed, connections, is_applying=True)
+        plan = make_plan(observed.spec, looks)
+        manager = computed.spec.manager
+        patience = Patience(total=PATIENCE, may_write=may_write)
+        # Also without a change to write: inventories may have to follow, which costs nothing where they are right.
+        outcomes = apply_plan(plan, connections.ports, manager.name if manager else None, patience)
+        self._clusters.note_absent(_absent(looks, outcomes))
+        self._listening.remember(computed.spec, connections.ports, observed.look)
+        notices = find_notices(plan, observed.conditions, revision_problem)
+        self._tell(observed, connections, notices)
+        due = self._listening.due(computed.spec, observed.look) or NO_DUE
+        return CycleReport(observed, plan, looks, time.monotonic() - started, outcomes, notices, due)
+
+    def close(self) -> None:
+        self._listening.close()
+
+    def _tell(self, computed: Computed, connections: Connections, notices: frozenset[Notice]) -> None:
+        """An Event for what was not so a cycle ago."""
+        keeper = computed.spec.manager or computed.spec.clusters[0]
+        port = connections.ports.get(keeper.name)
+        fresh, self._told = sorted(notices - self._told), notices
+        for notice in fresh:
+            log.warning("notice", extra={"reason": notice.reason, "problem": notice.message})
+            try:
+                if port is not None:
+                    set_name = SetName(computed.spec.fleet.name, keeper.kueue.namespace)
+                    about = ConfigMapName(set_name.namespace, set_name.name)
+                    send_event(port, about, notice.reason, notice.message, is_warning=notice.is_warning)
+            except ClusterError as error:
+                log.warning("event", extra={"problem": error.problem})
+
+
+def _absent(looks: Looks, outcomes: tuple[ClusterOutcome, ...]) -> dict[ClusterName, str]:
+    """Clusters that do not answer, with the reason."""
+    unseen = {view.name: view.gaps[0].why for view in looks.views if not view.is_reachable and view.gaps}
+    return unseen | {outcome.name: outcome.problem for outcome in outcomes if outcome.problem}

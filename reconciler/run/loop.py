@@ -1,0 +1,165 @@
+"""The loop of `kfleet run`: one leader at a time, one cycle per reason to look again."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from reconciler.edges.endpoint import Endpoint
+from reconciler.errors import ClusterError, KfleetError, RefusedError
+from reconciler.lease import LeaseName, Loss, held_lease, new_holder
+from reconciler.pipeline.offline import Computed, Source
+from reconciler.run.clusters import Clusters
+from reconciler.run.cycle import Cycle, CycleReport
+from reconciler.run.metrics import Metrics
+from reconciler.run.revisions import Revisions
+from reconciler.run.wakeups import Wakeups
+from reconciler.spec.model import Cluster
+
+log = logging.getLogger(__name__)
+
+FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=1), timedelta(seconds=60)
+# A cycle that takes this long has hung: whoever watches over the process should start it again.
+LONGEST_CYCLE = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    source: Source
+    interval: timedelta = timedelta(seconds=60)
+    git_interval: timedelta = timedelta(seconds=30)
+    timeout: timedelta = timedelta(seconds=5)
+    listen: str = "127.0.0.1:9464"
+
+
+def run_loop(settings: Settings, stop: threading.Event, on_listening: Callable[[int], None] = lambda _: None) -> None:
+    """Go on until `stop` is set. What is wrong with the world is logged, counted and tried again."""
+    _Loop(settings, stop).run(on_listening)
+
+
+class _Loop:
+    def __init__(self, settings: Settings, stop: threading.Event) -> None:
+        self._settings, self._stop = settings, stop
+        self._wakeups = Wakeups()
+        self._metrics = Metrics()
+        self._clusters = Clusters(settings.timeout, self._wakeups.wake)
+        self._revisions = Revisions(settings.source, settings.git_interval, self._wakeups.wake)
+        self._cycle = Cycle(self._clusters, self._wakeups.wake)
+        self._failures = 0
+        self._began: float | None = None
+        self._holder = new_holder()
+
+    def run(self, on_listening: Callable[[int], None]) -> None:
+        endpoint = Endpoint(self._settings.listen, self._metrics.registry, self._is_alive, self._is_ready)
+        on_listening(endpoint.port)
+        threading.Thread(target=self._wake_on_stop, daemon=True).start()
+        try:
+            self._revisions.start()
+            while not self._stop.is_set():
+                computed = self._revisions.now.computed
+                if computed is None:
+                    self._wakeups.wait(self._settings.interval)
+                else:
+                    self._lead(computed)
+        finally:
+            self._revisions.close()
+            self._cycle.close()
+            self._clusters.close()
+            endpoint.close()
+        log.info("stopped")
+
+    def _lead(self, computed: Computed) -> None:
+        """Cycle by cycle while we are the only one who writes, and the same cluster keeps the lease."""
+        keeper = keeper_of(computed)
+        name = LeaseName(keeper.kueue.namespace, f"kfleet-{computed.spec.fleet.name}")
+        try:
+            port = self._clusters.server(computed.spec, keeper.name)
+            log.info("waiting for the lease", extra={"lease": f"{keeper.name}/{name.namespace}/{name.name}"})
+            with held_lease(port, name, self._holder, waits=self._stop) as lost:
+                log.info("leading", extra={"holder": self._holder})
+                self._metrics.is_leader = True
+                self._cycle_on(keeper, lost)
+        except RefusedError:
+            return
+        except ClusterError as error:
+            log.warning("no lease", extra={"cluster": keeper.name, "problem": error.problem})
+            self._stop.wait(FIRST_PAUSE.total_seconds())
+        finally:
+            self._metrics.is_leader = False
+
+    def _cycle_on(self, keeper: Cluster, lost: Loss) -> None:
+        pause = timedelta()
+        while not self._stop.is_set() and not lost.is_set():
+            reasons = self._wakeups.wait(pause)
+            computed = self._revisions.now.computed
+            if self._stop.is_set() or lost.is_set() or computed is None or keeper_of(computed) != keeper:
+                return
+            pause = self._one(computed, reasons, lost)
+
+    def _one(self, computed: Computed, reasons: tuple[str, ...], lost: Loss) -> timedelta:
+        """One cycle, and how long to wait for the next one where nothing happens."""
+
+        def may_write() -> bool:
+            if self._stop.is_set():
+                raise ClusterError("kfleet", "is stopping; the next one goes on")
+            return not lost.is_set()
+
+        self._began = time.monotonic()
+        try:
+            report = self._cycle.run(computed, self._revisions.now.problem, may_write)
+        except KfleetError as error:
+            return self._failed(str(error))
+        except Exception:  # whatever it is: the next cycle may do better, and a queue must not wait for a person
+            log.exception("cycle")
+            return self._failed("a defect, see the log")
+        finally:
+            self._began = None
+        self._metrics.note(report)
+        self._failures = 0 if report.is_done else self._failures + 1
+        _log(report, reasons)
+        return min(report.due, self._settings.interval) if report.is_done else self._pause()
+
+    def _failed(self, problem: str) -> timedelta:
+        self._failures += 1
+        self._metrics.note_failure()
+        log.error("cycle failed", extra={"problem": problem})
+        return self._pause()
+
+    def _pause(self) -> timedelta:
+        return min(FIRST_PAUSE * int(2 ** min(self._failures - 1, 10)), LONGEST_PAUSE, self._settings.interval)
+
+    def _wake_on_stop(self) -> None:
+        self._stop.wait()
+        self._wakeups.wake("stop")
+
+    def _is_alive(self) -> str:
+        began = self._began
+        hung = began is not None and time.monotonic() - began > LONGEST_CYCLE.total_seconds()
+        return f"a cycle takes longer than {LONGEST_CYCLE}" if hung else ""
+
+    def _is_ready(self) -> str:
+        return "" if self._revisions.now.computed else self._revisions.now.problem or "no revision was read yet"
+
+
+def keeper_of(computed: Computed) -> Cluster:
+    """The cluster that keeps the lease."""
+    return computed.spec.manager or computed.spec.clusters[0]
+
+
+def _log(report: CycleReport, reasons: tuple[str, ...]) -> None:
+    facts = {
+        "revision": report.plan.revision[:12],
+        "reasons": list(reasons) or ["interval"],
+        "writes": len(report.plan.writes),
+        "gaps": len(report.plan.gaps),
+        "refusals": len(report.plan.refusals),
+        "milliseconds": round(1000 * report.seconds),
+    }
+    is_news = report.plan.writes or not report.is_done
+    log.log(logging.INFO if is_news else logging.DEBUG, "cycle", extra=facts)
+    for outcome in report.outcomes:
+        for problem in (outcome.problem, *(f"{one.ref}: {one.problem}" for one in outcome.outcomes if one.problem)):
+            if problem:
+                log.error("write failed", extra={"cluster": outcome.name, "problem": problem})

@@ -1,0 +1,136 @@
+"""What kfleet counts, for Prometheus. Most of it is read from the last cycle only when somebody asks."""
+
+from collections import Counter as Tally
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from reconciler.kueue.reading import as_list, as_text, at, quantity_at
+from reconciler.objects import Manifest
+from reconciler.quantity import Quantity
+from reconciler.run.cycle import CycleReport
+
+_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+_NANO = 10**9
+
+
+class Metrics(Collector):
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.is_leader = False
+        self._last: CycleReport | None = None
+        self._seconds = Histogram(
+            "kfleet_reconcile_seconds", "Time of a cycle.", buckets=_BUCKETS, registry=self.registry
+        )
+        self._writes = Counter(
+            "kfleet_writes", "Objects written.", ("cluster", "action", "result"), registry=self.registry
+        )
+        self._failures = Counter("kfleet_cycle_failures", "Cycles that ended in an error.", registry=self.registry)
+        self.registry.register(self)
+
+    def note(self, report: CycleReport) -> None:
+        self._last = report
+        self._seconds.observe(report.seconds)
+        for cluster in report.outcomes:
+            for outcome in cluster.outcomes:
+                result = "done" if outcome.is_done else "failed"
+                self._writes.labels(cluster.name, outcome.action.value, result).inc()
+
+    def note_failure(self) -> None:
+        self._failures.inc()
+
+    def collect(self) -> Iterator[Metric]:
+        leader = GaugeMetricFamily("kfleet_leader", "1 on the replica that writes.")
+        leader.add_metric((), int(self.is_leader))
+        yield leader
+        report = self._last
+        if report is not None:
+            yield from _plan_metrics(report)
+            yield from _quota_metrics(report)
+            yield from _capacity_metrics(report)
+
+    def describe(self) -> tuple[Metric, ...]:
+        """Nothing in advance: otherwise the registry would collect to find out."""
+        return ()
+
+
+def _plan_metrics(report: CycleReport) -> Iterator[Metric]:
+    info = GaugeMetricFamily("kfleet_revision_info", "The revision that is followed.", labels=("fleet", "revision"))
+    info.add_metric((report.plan.fleet, report.plan.revision), 1)
+    objects = GaugeMetricFamily("kfleet_objects", "Objects by what the last plan said.", labels=("cluster", "action"))
+    drift = GaugeMetricFamily("kfleet_changed_fields", "Fields that differed, by cause.", labels=("cluster", "cause"))
+    for cluster in report.plan.clusters:
+        for action, count in Tally(change.action.value for change in cluster.changes).items():
+            objects.add_metric((cluster.name, action), count)
+        causes = Tally(field.cause.value for change in cluster.changes for field in change.fields)
+        for cause, count in causes.items():
+            drift.add_metric((cluster.name, cause), count)
+    gaps = GaugeMetricFamily("kfleet_gaps", "What could not be seen.", labels=("cluster",))
+    for name, count in Tally(str(gap.cluster) for gap in report.plan.gaps).items():
+        gaps.add_metric((name,), count)
+    refusals = GaugeMetricFamily("kfleet_refusals", "What a guard refused.")
+    refusals.add_metric((), len(report.plan.refusals))
+    reached = GaugeMetricFamily("kfleet_cluster_reachable", "1 where the cluster answered.", labels=("cluster",))
+    seen = {view.name for view in report.looks.views if view.is_reachable}
+    for entry in report.computed.spec.clusters:
+        reached.add_metric((entry.name,), int(entry.name in seen))
+    yield from (info, objects, drift, gaps, refusals, reached)
+
+
+def _quota_metrics(report: CycleReport) -> Iterator[Metric]:
+    labels = ("cluster", "queue", "flavor", "resource")
+    quota = GaugeMetricFamily("kfleet_quota", "Nominal quota that the fleet wants.", labels=labels)
+    usage = GaugeMetricFamily("kfleet_usage", "What workloads use of a queue's flavors.", labels=labels)
+    for entry in report.computed.desired.objects:
+        if entry.ref.kind == "ClusterQueue":
+            for flavor, resource, amount in _quotas(entry.manifest):
+                quota.add_metric((entry.ref.cluster, entry.ref.name, flavor, resource), amount)
+    for view in report.looks.views:
+        for ref, live in view.live.items():
+            if ref.kind == "ClusterQueue":
+                for flavor, resource, amount in _used(live):
+                    usage.add_metric((ref.cluster, ref.name, flavor, resource), amount)
+    yield from (quota, usage)
+
+
+def _capacity_metrics(report: CycleReport) -> Iterator[Metric]:
+    capacity = GaugeMetricFamily(
+        "kfleet_capacity", "Capacity that counts now, of a flavor.", labels=("cluster", "flavor", "resource")
+    )
+    for place, amounts in report.computed.seen.capacities.items():
+        for resource, amount in amounts.items():
+            capacity.add_metric((place.cluster, place.flavor, resource), _number(amount))
+    yield capacity
+    age = GaugeMetricFamily(
+        "kfleet_observation_age_seconds", "Age of the last sighting of a source.", labels=("source",)
+    )
+    look, now = report.computed.look, datetime.now(UTC)
+    for entry in look.ledger.entries if look else ():
+        age.add_metric((str(entry.source),), (now - entry.last.seen_at).total_seconds())
+    yield age
+
+
+def _quotas(queue: Manifest) -> Iterator[tuple[str, str, float]]:
+    for group in as_list(at(queue, "spec", "resourceGroups")):
+        for flavor in as_list(at(group, "flavors")):
+            yield from _amounts(flavor, "nominalQuota")
+
+
+def _used(queue: Manifest) -> Iterator[tuple[str, str, float]]:
+    for flavor in as_list(at(queue, "status", "flavorsUsage")):
+        yield from _amounts(flavor, "total")
+
+
+def _amounts(flavor: Any, field: str) -> Iterator[tuple[str, str, float]]:
+    for resource in as_list(at(flavor, "resources")):
+        amount = quantity_at(at(resource, field))
+        if amount is not None:
+            yield as_text(at(flavor, "name")), as_text(at(resource, "name")), _number(amount)
+
+
+def _number(amount: Quantity) -> float:
+    return amount.nanos / _NANO

@@ -1,0 +1,216 @@
+"""A real NATS server is listened to: ways to log in, breaks, bounds. No cluster is needed."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import nats
+import pytest
+
+from reconciler.edges.nats import LARGEST_PAYLOAD, MOST_SUBJECTS, Login, NatsFeed
+from reconciler.edges.nats_login import find_login
+from reconciler.errors import BusError
+from reconciler.sandbox.certificates import make_authority, make_client_pair, make_server_pair
+from reconciler.spec.nats import Bus, NatsConnection, TextRef, bus_name, find_bus, has_login
+from tests.capacity.nats_servers import Server, operator_mode, running
+from tests.support import eventually
+
+SECRET = "hunter2"  # noqa: S105  (made up)
+
+
+@contextmanager
+def listening(login: Login) -> Iterator[NatsFeed]:
+    feed = NatsFeed(login, ["pools"])
+    try:
+        yield feed
+    finally:
+        feed.close()
+
+
+def publish(server: str, *messages: tuple[str, bytes], **options: Any) -> None:
+    async def send() -> None:
+        connection = await nats.connect(server, **options)
+        for subject, payload in messages:
+            await connection.publish(subject, payload)
+        await connection.drain()
+
+    asyncio.run(send())
+
+
+def hears(feed: NatsFeed, server: str, **options: Any) -> bool:
+    eventually(lambda: not feed.heard().problem)
+    publish(server, ("pools.cnaf", b"{}"), **options)
+    return bool(eventually(lambda: "pools.cnaf" in feed.heard().messages))
+
+
+def bus(server: Server, **login: Any) -> Bus:
+    return find_bus(server.address, [NatsConnection((f"nats://{server.address}",), **login)])
+
+
+def test_feed_keeps_the_last_message_of_every_pool(tmp_path: Path) -> None:
+    with running(tmp_path) as server, listening(Login((server.address,))) as feed:
+        eventually(lambda: not feed.heard().problem)
+        many = [(f"pools.p{number % 3}", str(number).encode()) for number in range(300)]
+        publish(server.address, *many, ("other.p0", b"x"), ("pools.a.b", b"x"))
+        eventually(
+            lambda: feed.heard().messages.get("pools.p2") and feed.heard().messages["pools.p2"].payload == b"299"
+        )
+        assert {subject: message.payload for subject, message in feed.heard().messages.items()} == {
+            "pools.p0": b"297", "pools.p1": b"298", "pools.p2": b"299",
+        }  # fmt: skip
+        assert feed.heard().messages["pools.p0"].period is not None
+
+
+def test_user_and_password_by_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BUS_PASSWORD", SECRET)
+    users = f'authorization: {{ user: kueue, password: "{SECRET}" }}'
+    with running(tmp_path, users) as server:
+        login = find_login(bus(server, user="kueue", password=TextRef(env="BUS_PASSWORD")))
+        with listening(login) as feed:
+            assert hears(feed, server.address, user="kueue", password=SECRET)
+        assert SECRET not in repr(login)
+
+
+def test_password_inside_of_the_connector(tmp_path: Path) -> None:
+    users = f'authorization: {{ user: kueue, password: "{SECRET}" }}'
+    with running(tmp_path, users) as server:
+        connector = f"nats://kueue:{SECRET}@{server.address}"
+        found = find_bus(connector, [])
+        with listening(find_login(found)) as feed:
+            assert hears(feed, server.address, user="kueue", password=SECRET)
+        assert SECRET not in repr(found) and found.name == server.address
+
+
+def test_token_by_file(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text(f"{SECRET}\n")
+    with running(tmp_path, f'authorization: {{ token: "{SECRET}" }}') as server:
+        login = find_login(bus(server, token=TextRef(file=str(tmp_path / "token"))))
+        with listening(login) as feed:
+            assert hears(feed, server.address, token=SECRET)
+
+
+def test_credentials_file(tmp_path: Path) -> None:
+    settings, credentials = operator_mode(tmp_path)
+    path = tmp_path / "user.creds"
+    path.write_text(credentials)
+    ref = TextRef(file=str(path))
+    with running(tmp_path, settings) as server, listening(find_login(bus(server, credentials=ref))) as feed:
+        assert hears(feed, server.address, user_credentials=str(path))
+
+
+def test_tls_with_certificates_of_ones_own(tmp_path: Path) -> None:
+    authority = make_authority("bus")
+    pairs = {"server": make_server_pair(authority, "127.0.0.1"), "client": make_client_pair(authority, "kfleet", "x")}
+    (tmp_path / "ca.pem").write_text(authority.certificate)
+    for name, pair in pairs.items():
+        (tmp_path / f"{name}.pem").write_text(pair.certificate)
+        (tmp_path / f"{name}.key").write_text(pair.key)
+    files = f'cert_file: "{tmp_path}/server.pem", key_file: "{tmp_path}/server.key", ca_file: "{tmp_path}/ca.pem"'
+    refs = {
+        name: TextRef(file=str(tmp_path / path))
+        for name, path in {"ca": "ca.pem", "certificate": "client.pem", "key": "client.key"}.items()
+    }
+    with running(tmp_path, f"tls: {{ {files}, verify: true }}") as server:
+        login = find_login(bus(server, **refs))
+        with listening(login) as feed:
+            assert hears(feed, server.address, tls=login.tls)
+        with listening(find_login(bus(server))) as stranger:
+            assert eventually(lambda: stranger.heard().problem not in ("", "not connected yet"))
+
+
+def test_wrong_password_is_told_without_it(tmp_path: Path) -> None:
+    users = 'authorization: { user: kueue, password: "right" }'
+    with running(tmp_path, users) as server, listening(Login((f"nats://kueue:{SECRET}@{server.address}",))) as feed:
+        problem = eventually(lambda: "uthorization" in feed.heard().problem and feed.heard().problem)
+        assert SECRET not in problem
+
+
+def test_feed_begins_when_the_server_comes_and_goes_on_when_it_comes_back(tmp_path: Path) -> None:
+    server = Server(tmp_path, "")
+    server.stop()
+    try:
+        with listening(Login((server.address,))) as feed:
+            eventually(lambda: feed.heard().problem not in ("", "not connected yet"))
+            server.start()
+            assert hears(feed, server.address)
+            server.stop()
+            eventually(lambda: feed.heard().problem)
+            assert feed.heard().listened == timedelta()
+            assert "pools.cnaf" in feed.heard().messages
+            server.start()
+            eventually(lambda: not feed.heard().problem)
+            publish(server.address, ("pools.lyon", b"{}"))
+            eventually(lambda: "pools.lyon" in feed.heard().messages)
+    finally:
+        server.stop()
+
+
+def test_second_server_takes_over(tmp_path: Path) -> None:
+    with (
+        running(tmp_path) as first,
+        running(tmp_path) as second,
+        listening(Login((first.address, second.address))) as feed,
+    ):
+        eventually(lambda: not feed.heard().problem)
+        first.stop()
+        second.stop()
+        eventually(lambda: feed.heard().problem)
+        second.start()
+        assert hears(feed, second.address)
+
+
+def test_feed_is_bounded(tmp_path: Path) -> None:
+    with running(tmp_path) as server, listening(Login((server.address,))) as feed:
+        eventually(lambda: not feed.heard().problem)
+        crowd = [(f"pools.p{number}", b"{}") for number in range(MOST_SUBJECTS + 5)]
+        publish(server.address, ("pools.large", b"x" * (LARGEST_PAYLOAD + 1)), *crowd)
+        eventually(lambda: feed.heard().ignored == 6)
+        assert len(feed.heard().messages) == MOST_SUBJECTS
+
+
+def test_wait_ends_when_something_is_heard(tmp_path: Path) -> None:
+    with running(tmp_path) as server, listening(Login((server.address,))) as feed:
+        eventually(lambda: not feed.heard().problem)
+        while feed.wait(timedelta()):
+            pass
+        assert not feed.wait(timedelta(milliseconds=10))
+        publish(server.address, ("pools.cnaf", b"{}"))
+        assert feed.wait(timedelta(seconds=30))
+
+
+@pytest.mark.parametrize(
+    ("ref", "problem"),
+    [
+        (TextRef(env="NOT_SET_ANYWHERE"), "the environment variable NOT_SET_ANYWHERE is not set"),
+        (TextRef(file="/does/not/exist"), "cannot read /does/not/exist"),
+        (TextRef(namespace="keys", name="nats", key="x"), "secret keys/nats: the cluster that holds it"),
+    ],
+)
+def test_secret_that_cannot_be_read_is_told_by_its_place(ref: TextRef, problem: str) -> None:
+    with pytest.raises(BusError, match=problem):
+        find_login(Bus("nats:4222", "nats", NatsConnection(("nats",), password=ref)))
+
+
+def test_certificate_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text("no certificate")
+    with pytest.raises(BusError, match="tls: "):
+        find_login(Bus("n", "nats", NatsConnection(("nats",), ca=TextRef(file=str(tmp_path / "ca.pem")))))
+
+
+@pytest.mark.parametrize(
+    ("connector", "name", "is_secret"),
+    [
+        ("nats://nats:4222", "nats:4222", False),
+        ("nats", "nats:4222", False),
+        ("tls://user:pa@ss@nats", "nats:4222", True),
+        ("nats://token@b:1, nats://a", "a:4222,b:1", True),
+        ("user:secret@nats", "nats:4222", True),
+        ("nats://[::1]:7", "[::1]:7", False),
+    ],
+)
+def test_bus_is_named_by_its_servers_alone(connector: str, name: str, *, is_secret: bool) -> None:
+    assert bus_name(connector) == name
+    assert has_login(connector) == is_secret

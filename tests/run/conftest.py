@@ -1,0 +1,34 @@
+"""Controllers that end with their test."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from reconciler.sandbox.fleet import Sandbox
+from tests.engine.worlds import World
+from tests.run.controllers import Controller
+
+StartController = Callable[..., Controller]
+
+
+@pytest.fixture
+def world(fleet: Sandbox, tmp_path: Path, unique: str) -> Iterator[World]:
+    """A fleet of one cluster."""
+    made = World(fleet, tmp_path / unique, unique)
+    yield made
+    made.clean()
+
+
+@pytest.fixture
+def start(world: World) -> Iterator[StartController]:
+    """Start a controller of the world's repository. It is stopped before the world is cleaned."""
+    started: list[Controller] = []
+
+    def begin(*options: str) -> Controller:
+        started.append(Controller(world.folder, options))
+        return started[-1]
+
+    yield begin
+    for controller in started:
+        controller.kill()

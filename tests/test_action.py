@@ -1,0 +1,250 @@
+"""The GitHub Action and the GitLab job: their structure, and their steps on a real repository.
+
+Only the forge is played: `gh` and `curl` are small programs that keep comments in a file.
+"""
+
+import json
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from reconciler.texts import COMMENT_LIMIT
+from tests.repositories import ROOT, commit, edit, example_repository, git
+from tests.support import kfleet_program
+
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
+DOCUMENT = (ROOT / "docs" / "pull-requests.md").read_text()
+STEPS = {step["name"]: step for step in ACTION["runs"]["steps"]}
+EXPRESSION = re.compile(r"\$\{\{\s*(.*?)\s*\}\}")
+BASH = shutil.which("bash") or "bash"
+GPUS = 'nvidia.com/gpu: "20"'
+# Answers like `gh api --jq '.[] | {id, login: .user.login, body}'`, one comment per line, and keeps what is sent.
+GH = """#!{python}
+import json, os, pathlib, sys
+store = pathlib.Path(os.environ["FORGE"])
+comments = json.loads(store.read_text())
+arguments = sys.argv[1:]
+if "--method" not in arguments:
+    print(*map(json.dumps, comments), sep="\\n" if comments else "")
+    sys.exit()
+body = next(pathlib.Path(one.split("@", 1)[1]).read_text() for one in arguments if one.startswith("body=@"))
+if arguments[arguments.index("--method") + 1] == "POST":
+    comments.append({{"id": len(comments) + 1, "login": "github-actions[bot]", "body": body}})
+else:
+    (target,) = [one for one in arguments if one.startswith("repos/")]
+    next(one for one in comments if one["id"] == int(target.rpartition("/")[2]))["body"] = body
+store.write_text(json.dumps(comments))
+"""
+
+
+@dataclass(frozen=True)
+class Runner:
+    """A machine of the forge, with a checkout of a pull request."""
+
+    folder: Path
+    repo: Path
+    inputs: dict[str, str] = field(default_factory=dict)
+
+    def step(self, name: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        step = STEPS[name]
+        settings = {key: EXPRESSION.sub(self._value, str(value)) for key, value in step.get("env", {}).items()}
+        done = subprocess.run(
+            [BASH, "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", step["run"]],
+            cwd=self.repo,
+            env=self._environment() | settings,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == code, done.stderr
+        return done
+
+    def outputs(self) -> dict[str, str]:
+        return dict(line.split("=", 1) for line in (self.folder / "output").read_text().splitlines())
+
+    def comments(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads((self.folder / "forge.json").read_text())
+        return found
+
+    def _value(self, match: re.Match[str]) -> str:
+        """What an expression of the action stands for: the first of its alternatives that is something."""
+        known = {f"inputs.{name}": str(entry.get("default", "")) for name, entry in ACTION["inputs"].items()}
+        known |= {f"inputs.{name}": value for name, value in self.inputs.items()}
+        known |= {f"steps.diff.outputs.{name}": value for name, value in self.outputs().items()}
+        return next((known.get(one.strip(), "") for one in match[1].split("||") if known.get(one.strip())), "")
+
+    def _environment(self) -> dict[str, str]:
+        return os.environ | {
+            "PATH": f"{self.folder / 'bin'}:{Path(kfleet_program()).parent}:{os.environ['PATH']}",
+            "RUNNER_TEMP": str(self.folder),
+            "GITHUB_OUTPUT": str(self.folder / "output"),
+            "GITHUB_STEP_SUMMARY": str(self.folder / "summary"),
+            "GITHUB_REPOSITORY": "science/fleet",
+            "FORGE": str(self.folder / "forge.json"),
+        }
+
+
+@pytest.fixture
+def runner(tmp_path: Path) -> Runner:
+    repo = example_repository(tmp_path / "repo")
+    folder = tmp_path / "runner"
+    (folder / "bin").mkdir(parents=True)
+    (folder / "output").touch()
+    (folder / "forge.json").write_text("[]")
+    program(folder / "bin" / "gh", GH.format(python=sys.executable))
+    inputs = {"base": git(repo, "rev-parse", "HEAD"), "pull-request": "7", "token": "t", "repo": "."}
+    git(repo, "checkout", "--quiet", "-b", "feature")
+    return Runner(folder, repo, inputs)
+
+
+def program(path: Path, text: str) -> None:
+    path.write_text(text)
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+def test_action_describes_its_inputs_and_outputs_and_uses_all_of_them() -> None:
+    used = set(re.findall(r"inputs\.([a-z-]+)", json.dumps(ACTION["runs"])))
+    assert used == set(ACTION["inputs"])
+    silent = [
+        name for kind in ("inputs", "outputs") for name, entry in ACTION[kind].items() if not entry["description"]
+    ]
+    assert silent == []
+    assert ACTION["runs"]["using"] == "composite"
+    assert all(step["shell"] == "bash" for step in STEPS.values())
+
+
+def test_action_puts_no_expression_into_a_shell_line() -> None:
+    assert [name for name, step in STEPS.items() if "${{" in step["run"]] == []
+
+
+@pytest.mark.parametrize("name", [*ACTION["inputs"], *ACTION["outputs"]])
+def test_input_and_output_of_the_action_are_documented(name: str) -> None:
+    assert f"| `{name}` |" in DOCUMENT
+
+
+def test_action_annotates_the_lines_of_errors_and_goes_on(runner: Runner) -> None:
+    edit(runner.repo / "fleet" / "tenants.yaml", "queue: gpu", "queue: nowhere")
+    commit(runner.repo)
+    assert runner.step("Validate").stdout.startswith("::")
+    assert "::error file=fleet/tenants.yaml,line=9,title=KF001::" in runner.step("Validate").stdout
+    runner.step("Diff")
+    assert runner.outputs()["has-errors"] == "true"
+    runner.step("Comment")
+    assert "fleet/tenants.yaml:9: " in runner.comments()[0]["body"]
+    assert "has errors" in runner.step("Result", code=1).stderr
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "words"),
+    [
+        ("queues.yaml", GPUS, 'nvidia.com/gpu: "24"', "| nominal | 20 | 24 | +4 |"),
+        ("tenants.yaml", "namespaces: [genomics, genomics-ci]", "namespaces: [genomics]", "- **deleted:** `cnaf-gpu/"),
+    ],
+    ids=["quota", "deletion"],
+)
+def test_action_comments_once_and_then_changes_its_comment(
+    runner: Runner, file: str, old: str, new: str, words: str
+) -> None:
+    edit(runner.repo / "fleet" / file, old, new)
+    commit(runner.repo)
+    runner.step("Diff")
+    runner.step("Comment")
+    (posted,) = runner.comments()
+    assert words in posted["body"] and len(posted["body"]) <= COMMENT_LIMIT
+    assert (runner.folder / "summary").read_text() == posted["body"]
+    git(runner.repo, "revert", "--no-edit", "HEAD")
+    runner.step("Diff")
+    assert runner.outputs()["has-changes"] == "false"
+    runner.step("Comment")
+    (changed,) = runner.comments()
+    assert changed["id"] == posted["id"] and ": no changes (4 clusters)" in changed["body"]
+
+
+def test_action_leaves_comments_of_others_and_of_other_overlays_alone(runner: Runner) -> None:
+    others = [
+        {"id": 1, "login": "mallory", "body": "<!-- kfleet diff -->\nmine"},
+        {"id": 2, "login": "github-actions[bot]", "body": "<!-- kfleet diff prod -->\nother"},
+        {"id": 3, "login": "github-actions[bot]", "body": "says <!-- kfleet diff -->"},
+        {"id": 4, "login": "github-actions[bot]", "body": ""},
+    ]
+    (runner.folder / "forge.json").write_text(json.dumps(others))
+    runner.step("Diff")
+    runner.step("Comment")
+    assert runner.comments()[:4] == others
+    assert len(runner.comments()) == 5
+
+
+def test_action_stops_where_there_is_nothing_to_compare(runner: Runner) -> None:
+    runner.inputs["base"] = "nowhere"
+    assert "there is no revision 'nowhere'" in runner.step("Diff", code=1).stderr
+    assert runner.outputs() == {}
+
+
+def test_trusted_half_comments_with_a_file_that_kfleet_made_and_with_no_other(runner: Runner, tmp_path: Path) -> None:
+    runner.step("Diff")
+    path = Path(runner.outputs()["comment-file"])
+    runner.inputs["comment-file"] = str(tmp_path / "artifact.md")
+    (tmp_path / "artifact.md").write_bytes(path.read_bytes())
+    runner.step("Comment")
+    assert runner.comments()[0]["body"] == path.read_text()
+    (tmp_path / "artifact.md").write_text("buy now")
+    assert "does not begin with a marker of kfleet" in runner.step("Comment", code=1).stderr
+    assert len(runner.comments()) == 1
+
+
+def snippets(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", DOCUMENT, re.DOTALL)
+
+
+def test_workflows_of_the_document_keep_rights_and_foreign_code_apart() -> None:
+    workflows = [yaml.safe_load(text) for text in snippets("yaml") if "\njobs:" in text]
+    for workflow in workflows:
+        (job,) = workflow["jobs"].values()
+        actions = [step.get("uses", "") for step in job["steps"]]
+        events = workflow[True]  # YAML reads `on` as a boolean
+        may_write = (workflow.get("permissions") or {}).get("pull-requests") == "write"
+        has_foreign_code = any("checkout" in name for name in actions) and "pull_request" in events
+        is_for_forks = "workflow_run" in events or any("upload-artifact" in name for name in actions)
+        assert not (may_write and has_foreign_code and is_for_forks)
+        assert "pull_request_target" not in events
+    assert len(workflows) == 3
+
+
+def test_gitlab_job_of_the_document_runs_and_keeps_one_note(runner: Runner) -> None:
+    (text,) = [text for text in snippets("yaml") if "CI_MERGE_REQUEST_IID" in text]
+    (job,) = yaml.safe_load(text).values()
+    program(runner.folder / "bin" / "pip", "#!/bin/sh\nexit 0\n")
+    program(runner.folder / "bin" / "curl", f"#!/bin/sh\nprintf '%s\\n' \"$@\" >> {runner.folder}/curl\necho '[]'\n")
+    edit(runner.repo / "fleet" / "queues.yaml", GPUS, 'nvidia.com/gpu: "24"')
+    commit(runner.repo)
+    settings = {
+        "CI_MERGE_REQUEST_DIFF_BASE_SHA": runner.inputs["base"],
+        "CI_API_V4_URL": "https://forge.example.test/api/v4",
+        "CI_PROJECT_ID": "5",
+        "CI_MERGE_REQUEST_IID": "7",
+        "KFLEET_TOKEN": "t",
+    }
+    script = "\n".join((*job.get("before_script", ()), *job["script"]))
+    done = subprocess.run(
+        [BASH, "-e", "-o", "pipefail", "-c", script],
+        cwd=runner.repo,
+        env=runner._environment() | settings,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    sent = (runner.folder / "curl").read_text()
+    assert "https://forge.example.test/api/v4/projects/5/merge_requests/7/notes" in sent
+    assert "| nominal | 20 | 24 | +4 |" in (runner.repo / "kfleet-diff.md").read_text()
+    for path in job["artifacts"]["paths"]:
+        assert (runner.repo / path).is_file()

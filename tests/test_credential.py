@@ -1,0 +1,142 @@
+"""Tokens as values: what they say of themselves, and when a new one has to be made."""
+
+import json
+from base64 import b64decode, b64encode, urlsafe_b64encode
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import yaml
+
+from reconciler.credential import (
+    Endpoint,
+    SeenCredential,
+    Token,
+    TokenWish,
+    read_credential,
+    reason_to_issue,
+    subject_of,
+    with_token,
+)
+from reconciler.objects import ClusterName
+
+BORN = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+SUBJECT = subject_of("kueue-system", "multikueue-test")
+TOKEN = Token("a.b.c", SUBJECT, BORN, BORN + timedelta(days=30), is_accepted=True)
+WISH = TokenWish(
+    ClusterName("east"), "kueue-system", "multikueue-test", timedelta(hours=24), Endpoint("https://east:6443", "CA")
+)
+
+
+def jwt(**claims: Any) -> str:
+    parts = ({"alg": "RS256"}, {"sub": SUBJECT, "iat": 1_772_366_400, "exp": 1_774_958_400, **claims})
+    return ".".join(urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts) + ".sig"
+
+
+def secret(kubeconfig: Any) -> dict[str, Any]:
+    text = kubeconfig if isinstance(kubeconfig, str) else yaml.safe_dump(kubeconfig)
+    return {"data": {"kubeconfig": b64encode(text.encode()).decode()}}
+
+
+def test_kubeconfig_holds_one_server_an_inline_authority_and_a_token() -> None:
+    made = with_token({"kind": "Secret"}, WISH, "t0ken")
+    content = yaml.safe_load(b64decode(made["data"]["kubeconfig"]))
+    authority = b64encode(b"CA").decode()
+    assert content == {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [
+            {"name": "east", "cluster": {"server": "https://east:6443", "certificate-authority-data": authority}}
+        ],
+        "users": [{"name": "multikueue-test", "user": {"token": "t0ken"}}],
+        "contexts": [{"name": "east", "context": {"cluster": "east", "user": "multikueue-test"}}],
+        "current-context": "east",
+    }
+
+
+def test_kubeconfig_leaves_the_authority_out_where_the_systems_own_is_meant() -> None:
+    wish = TokenWish(WISH.worker, "a", "b", WISH.lifetime, Endpoint("https://east:6443"))
+    content = yaml.safe_load(b64decode(with_token({}, wish, "t")["data"]["kubeconfig"]))
+    assert content["clusters"][0]["cluster"] == {"server": "https://east:6443"}
+
+
+def test_token_is_read_back_from_what_was_written() -> None:
+    seen = read_credential(with_token({}, WISH, jwt()))
+    assert seen.token == Token(jwt(), SUBJECT, BORN, BORN + timedelta(days=30))
+    assert seen.endpoint == WISH.endpoint
+    assert seen.token.renewed_at == BORN + timedelta(days=20)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {},
+        {"data": None},
+        {"data": {"kubeconfig": "%"}},
+        secret("{"),
+        secret("[]"),
+        secret({"current-context": "a", "contexts": []}),
+        secret({"current-context": "a", "contexts": [{"name": "a", "context": {"user": "b"}}], "users": []}),
+        with_token({}, WISH, ""),
+        with_token({}, WISH, "no-jwt"),
+        with_token({}, WISH, jwt(exp=None)),
+        with_token({}, WISH, jwt(exp=10**30)),
+        with_token({}, WISH, jwt(iat=-(10**14))),
+        with_token({}, WISH, "a.####.c"),
+    ],
+)
+def test_token_that_cannot_be_read_is_told_without_quoting_it(broken: dict[str, Any]) -> None:
+    assert read_credential(broken) == SeenCredential(
+        problem="the Secret holds no kubeconfig with a token that can be read"
+    )
+
+
+def test_token_of_a_missing_secret_is_missing() -> None:
+    assert read_credential(None).is_missing
+
+
+@pytest.mark.parametrize(
+    ("seen", "after", "reason"),
+    [
+        (SeenCredential(TOKEN), timedelta(days=19, hours=23), ""),
+        (
+            SeenCredential(TOKEN),
+            timedelta(days=20),
+            "two thirds of the token's life are over, it expires at 2026-03-31",
+        ),
+        (SeenCredential(TOKEN), timedelta(days=40), "two thirds of the token's life are over"),
+        (SeenCredential(problem="no token"), timedelta(), "no token"),
+    ],
+)
+def test_reason_to_issue_comes_with_age(seen: SeenCredential, after: timedelta, reason: str) -> None:
+    found = reason_to_issue(seen, SUBJECT, BORN + after, is_asked_for=False)
+    assert found.startswith(reason)
+    assert bool(found) == bool(reason)
+
+
+@pytest.mark.parametrize(
+    ("token", "reason"),
+    [
+        (replace(TOKEN, is_accepted=None), ""),
+        (replace(TOKEN, is_accepted=False), "the worker does not accept the token"),
+        (replace(TOKEN, subject="system:serviceaccount:a:b"), "the token is of system:serviceaccount:a:b"),
+    ],
+)
+def test_reason_to_issue_is_what_was_seen_and_never_what_was_not(token: Token, reason: str) -> None:
+    assert reason_to_issue(SeenCredential(token), SUBJECT, BORN, is_asked_for=False) == reason
+
+
+def test_reason_to_issue_is_that_somebody_asks() -> None:
+    assert reason_to_issue(SeenCredential(TOKEN), SUBJECT, BORN, is_asked_for=True) == "a new token was asked for"
+
+
+def test_token_is_shown_by_no_value_that_holds_it() -> None:
+    wish = TokenWish(WISH.worker, "a", "b", WISH.lifetime, WISH.endpoint, kept="s3cret")
+    token = Token("s3cret", SUBJECT, BORN, BORN)
+    assert not any("s3cret" in repr(value) for value in (wish, token, SeenCredential(token)))
+
+
+def test_request_asks_for_the_lifetime_of_the_fleet() -> None:
+    assert WISH.path == "/api/v1/namespaces/kueue-system/serviceaccounts/multikueue-test/token"
+    assert WISH.request["spec"] == {"expirationSeconds": 86_400}
