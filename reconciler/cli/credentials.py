@@ -12,6 +12,7 @@ from reconciler.cli.work import shown_work, verbose_option
 from reconciler.credential import SeenCredential
 from reconciler.objects import ClusterName
 from reconciler.observations import sent_workers
+from reconciler.pipeline.capacity import Looking
 from reconciler.pipeline.offline import Computed, Source, committed
 from reconciler.pipeline.online import apply_fleet, connect, observe_fleet, plan_fleet, writing
 from reconciler.plan import tokens_only
@@ -43,7 +44,7 @@ def list_credentials(source: Source, timeout: float, output: str) -> int:
     computed = compute_or_stop(source)
     connections = connect(computed.spec, timedelta(seconds=timeout))
     try:
-        computed = observe_fleet(computed, connections)
+        computed = observe_fleet(computed, connections, looking=Looking(timedelta()))
     finally:
         connections.close()
     rows = [_row(worker, computed) for worker in sent_workers(computed.spec)]
@@ -80,7 +81,7 @@ def rotate(workers: tuple[str, ...], source: Source, timeout: float, is_verbose:
     connections = connect(computed.spec, timedelta(seconds=timeout))
     try:
         with writing(computed, connections) as patience, shown_work(is_verbose=is_verbose) as report:
-            computed = observe_fleet(computed, connections, chosen)
+            computed = observe_fleet(computed, connections, chosen, looking=Looking(timedelta()))
             made = tokens_only(plan_fleet(computed, connections, report=report, is_applying=True))
             outcomes = apply_fleet(computed, connections, made, patience)
     finally:

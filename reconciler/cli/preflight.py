@@ -9,6 +9,7 @@ import click
 from reconciler.cli.source import compute_or_stop, source_options, timeout_option
 from reconciler.cli.work import shown_work, verbose_option
 from reconciler.objects import ClusterName, Gap, Obstacle
+from reconciler.pipeline.capacity import Looking
 from reconciler.pipeline.offline import Computed, Source
 from reconciler.pipeline.online import connect, observe_fleet, obstacles_of, view_fleet
 from reconciler.plan.record import obstacle_record
@@ -39,7 +40,7 @@ def preflight(source: Source, timeout: float, is_verbose: bool, output: str) -> 
     connections = connect(computed.spec, timedelta(seconds=timeout))
     try:
         with shown_work(is_verbose=is_verbose):
-            computed = observe_fleet(computed, connections, is_thorough=True)
+            computed = observe_fleet(computed, connections, is_thorough=True, looking=Looking(timedelta()))
             views = view_fleet(computed, connections)
     finally:
         connections.close()

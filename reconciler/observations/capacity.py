@@ -43,6 +43,7 @@ class _ClusterLook:
 
     sightings: tuple[Sighting, ...] = ()
     queues: tuple[Mapping[str, Any], ...] | None = None
+    usage: Usage = field(default_factory=dict)
     flavors: tuple[Mapping[str, Any], ...] = ()
     gaps: tuple[Gap, ...] = ()
     conditions: tuple[str, ...] = ()
@@ -121,6 +122,7 @@ def _look_at(spec: FleetSpec, ports: Ports, sources: Sources, cluster: Cluster) 
     return _ClusterLook(
         tuple(sighting for part in parts for sighting in part.sightings),
         queues,
+        read_usage(cluster.name, queues or ()),
         flavors,
         (*gaps, *(gap for part in parts for gap in part.gaps)),
         tuple(condition for part in parts for condition in part.conditions),
@@ -175,15 +177,14 @@ def _with_recalled(
         for master in spec.master_queues
         for cluster in spec.targeted(master.targets)
         if (look := looks.get(cluster.name)) is not None
-        for sighting in recall_pools(master, look.queues or (), look.flavors, _used_flavors(look.queues or ()), now)
+        for sighting in recall_pools(master, look.queues or (), look.flavors, _used_flavors(look.usage), now)
         if sighting.source not in known
     ]
     recalled = merge(EMPTY, Look(now, tuple(found)), rules_for(spec, sources, (one.source for one in found)))
     return Ledger((*ledger.entries, *recalled.entries))
 
 
-def _used_flavors(queues: tuple[Mapping[str, Any], ...]) -> frozenset[str]:
-    usage = read_usage(ClusterName(""), queues)
+def _used_flavors(usage: Usage) -> frozenset[str]:
     return frozenset(place.flavor for place, used in usage.items() if any(amount > ZERO for amount in used.values()))
 
 
@@ -197,7 +198,7 @@ def _summed_up(
     now = datetime.now(UTC)
     seen = (*(sighting for look in looks.values() for sighting in look.sightings), *heard.sightings)
     every = {*(one.source for one in seen), *(entry.source for entry in before.known.entries)}
-    usage = {place: used for name, look in looks.items() for place, used in read_usage(name, look.queues or ()).items()}
+    usage = {place: used for look in looks.values() for place, used in look.usage.items()}
     order = [entry.source for entry in before.known.entries]
     unused = frozenset(source for source in every if _is_unused(spec, source, looks, usage))
     look = Look(now, in_order(seen, order), heard.listened, unused)
