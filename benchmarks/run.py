@@ -4,6 +4,7 @@ import gc
 import platform
 from pathlib import Path
 
+import live
 import offline
 import online
 
@@ -12,7 +13,7 @@ RESULTS = Path(__file__).parent / "RESULTS.md"
 
 def main() -> None:
     gc.set_threshold(200_000, 50, 50)  # as the command does
-    rows = [*offline.measure(), *online.measure()]
+    rows = [*offline.measure(), *online.measure(), *live.measure()]
     table = "\n".join(f"| {what} | {target} | {result} |" for what, target, result in rows)
     machine = f"{platform.system()} {platform.machine()} with Python {platform.python_version()}"
     text = f"""# Results

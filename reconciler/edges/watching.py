@@ -31,7 +31,8 @@ class Stream:
         items: list[dict[str, Any]] = []
         while True:
             answer = self._server.get(f"{path}?{urlencode(query)}")
-            items += answer["items"]
+            kind = {"apiVersion": answer["apiVersion"], "kind": answer["kind"].removesuffix("List")}
+            items += ({**item, **kind} for item in answer["items"])
             if not (token := answer["metadata"].get("continue")):
                 return answer["metadata"]["resourceVersion"], items
             query |= {"continue": token}

@@ -109,13 +109,21 @@ def observe_fleet(
 
 
 def look_at_fleet(
-    computed: Computed, connections: Connections, report: Report = _tell_nobody, *, is_applying: bool = False
+    computed: Computed,
+    connections: Connections,
+    report: Report = _tell_nobody,
+    *,
+    is_applying: bool = False,
+    before: Looks | None = None,
 ) -> Looks:
-    """Look at all clusters at the same time, and ask them where looking is not enough."""
+    """Look at all clusters at the same time, and ask them where looking is not enough.
+
+    Who has looked `before`, with connections that are followed by watches, need not compare everything again.
+    """
     everyone = (*computed.spec.clusters, *connections.departed)
     clusters = [cluster for cluster in everyone if cluster.name in connections.ports]
     with ThreadPoolExecutor(max(len(clusters), 1)) as pool:
-        look_at = partial(_look_at, computed, connections, report, is_applying)
+        look_at = partial(_look_at, computed, connections, report, is_applying, before)
         seen = list(pool.map(look_at, clusters))
     unseen = [_unseen(computed, connections, one) for one in connections.departed if one.name in connections.lost]
     return Looks(
@@ -201,6 +209,7 @@ def _look_at(
     connections: Connections,
     report: Report,
     is_applying: bool,  # noqa: FBT001  (filled in by partial, right above)
+    before: Looks | None,
     cluster: Cluster,
 ) -> tuple[ClusterView, tuple[Prediction, ...]]:
     port = connections.ports[cluster.name]
@@ -213,7 +222,8 @@ def _look_at(
     with ThreadPoolExecutor(1) as pool:
         # The server needs longer to tell what it holds than we need to write down what we want.
         looking = pool.submit(look, port, greeted, [entry.ref for entry in objects])
-        prepared = prepare(cluster, greeted, objects)
+        known = before.predictions.get(cluster.name, ()) if before else ()
+        prepared = prepare(cluster, greeted, objects, {prediction.ref: prediction for prediction in known})
         view = looking.result()
     left = {entry.ref: entry for entry in prepare(cluster, greeted, [*leave_quotas(objects, view.live)])}
     prepared = tuple(left.get(entry.ref, entry) for entry in prepared) if left else prepared

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from threading import Event
+from types import MappingProxyType
 
 from reconciler.credential import PATH as TOKEN_PATH
 from reconciler.credential import with_token
@@ -38,10 +39,23 @@ class _Asked:
     is_silent: Event = field(default_factory=Event)
 
 
-def prepare(cluster: Cluster, greeted: ClusterView, objects: Iterable[DesiredObject]) -> tuple[Prediction, ...]:
-    """What would be sent of each wanted object: all that can be said before anything is seen of it."""
+def prepare(
+    cluster: Cluster,
+    greeted: ClusterView,
+    objects: Iterable[DesiredObject],
+    before: Mapping[Ref, Prediction] = MappingProxyType({}),
+) -> tuple[Prediction, ...]:
+    """What would be sent of each wanted object: all that can be said before anything is seen of it.
+
+    `before` is what was found a moment ago: where the wish is the same one, so is its answer.
+    """
     api = _kueue_api(cluster, greeted)
-    return tuple(_prepared(entry, api, greeted) for entry in objects)
+
+    def answer(entry: DesiredObject) -> Prediction:
+        known = before.get(entry.ref)
+        return known if known and _is_same_wish(known, entry, api) else _prepared(entry, api, greeted)
+
+    return tuple(answer(entry) for entry in objects)
 
 
 def predict(
@@ -88,6 +102,14 @@ def _is_coming(prediction: Prediction) -> bool:
     return prediction.live is None or bool(prediction.live["metadata"].get("deletionTimestamp"))
 
 
+def _is_same_wish(known: Prediction, entry: DesiredObject, api: KueueApi) -> bool:
+    """By identity, which is enough for wishes that do not depend on anything seen, and costs nothing."""
+    is_same = known.entry.manifest is entry.manifest and known.entry.origin == entry.origin
+    version = known.wanted["apiVersion"].rpartition("/")[2]
+    is_served = entry.ref.group != KUEUE_GROUP or api.served.get(entry.ref.kind) == version
+    return is_same and is_served and known.is_settled and entry.token is None and not entry.held
+
+
 def _prepared(entry: DesiredObject, api: KueueApi, greeted: ClusterView) -> Prediction:
     try:
         wanted = dress(applicable(written(entry, api)), entry, greeted.set_name)
@@ -101,6 +123,8 @@ def _prepared(entry: DesiredObject, api: KueueApi, greeted: ClusterView) -> Pred
 def _compare(prepared: Prediction, view: ClusterView) -> Prediction:
     """Compare without asking."""
     entry, wanted, live = prepared.entry, prepared.wanted, view.live.get(prepared.ref)
+    if prepared.is_settled and prepared.live is live:
+        return prepared
     if prepared.problem or live is None:
         return Prediction(entry, wanted, live, problem=prepared.problem)
     if entry.token is not None and not entry.token.kept:

@@ -75,7 +75,9 @@ def _refs(cluster: ClusterName, kind: ApiKind, manifests: Iterable[Manifest]) ->
 
 
 def _with_type(manifest: Manifest, kind: ApiKind) -> Manifest:
-    """Items of a list do not say what they are."""
+    """Items of a list do not say what they are; those that a watch told do."""
+    if (manifest.get("kind"), manifest.get("apiVersion")) == (kind.kind, kind.api_version):
+        return manifest
     return {**manifest, "apiVersion": kind.api_version, "kind": kind.kind}
 
 

@@ -47,6 +47,7 @@ class Cycle:
     def __init__(self, clusters: Clusters, wake: Callable[[str], None]) -> None:
         self._clusters = clusters
         self._listening = Listening(wake)
+        self._looks: Looks | None = None
         self._told: frozenset[Notice] = frozenset()
 
     def run(self, computed: Computed, revision_problem: str, may_write: Callable[[], bool]) -> CycleReport:
@@ -54,7 +55,7 @@ class Cycle:
         connections = self._clusters.connections(computed.spec)
         looking = self._listening.looking(computed.spec, connections.ports)
         observed = observe_fleet(computed, connections, looking=looking)
-        looks = look_at_fleet(observed, connections, is_applying=True)
+        looks = self._looks = look_at_fleet(observed, connections, is_applying=True, before=self._looks)
         plan = make_plan(observed.spec, looks)
         manager = computed.spec.manager
         patience = Patience(total=PATIENCE, may_write=may_write)

@@ -4,7 +4,7 @@ import threading
 from datetime import timedelta
 
 # Long enough for a burst to become one look, short enough that nobody notices.
-BURST = timedelta(milliseconds=20)
+BURST = timedelta(milliseconds=10)
 MOST_REASONS = 20
 
 
