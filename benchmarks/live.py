@@ -29,7 +29,8 @@ MESSAGES = 100
 QUEUES = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues"
 KFLEET = str(Path(sys.executable).parent / "kfleet")
 WRITES = re.compile(
-    r'apiserver_request_total\{.*?dry_run="",.*?resource="(\w+)",.*?subresource="",verb="(APPLY|PATCH|PUT|POST|DELETE)".*?\} (\S+)'
+    r'apiserver_request_total\{.*?dry_run="",.*?resource="(\w+)",.*?subresource="",'
+    r'verb="(APPLY|PATCH|PUT|POST|DELETE)".*?\} (\S+)'
 )
 MASTER = """
 ---
