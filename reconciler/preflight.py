@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 
 from reconciler.desired import Desired
 from reconciler.desired.credentials import role_name
+from reconciler.kueue.configuration import IDENTIFIER_ANNOTATIONS
 from reconciler.kueue.frameworks import is_allowed, job_kinds, missing_rights, worker_rules
-from reconciler.kueue.kinds import CANONICAL, GROUP, V1BETA2_SINCE
+from reconciler.kueue.kinds import CANONICAL, GROUP, V1BETA2_SINCE, KueueVersion, KueueVersionError, parse_version
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.links import Links
 from reconciler.objects import Check, ClusterName, Manifest, Obstacle, Ref
@@ -16,6 +17,7 @@ from reconciler.spec.model import Cluster, FleetSpec
 _RBAC = "rbac.authorization.k8s.io"
 _VERBS = ("get", "list", "create", "patch", "delete")
 _SHOWN = 8
+IDENTIFIERS_SINCE = KueueVersion(0, 18)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,7 @@ def _check_kueue(cluster: Cluster, view: ClusterView, facts: Facts) -> Iterator[
 def _check_worker(worker: _Worker) -> list[Obstacle]:
     checks: tuple[Callable[[_Worker], Iterator[Obstacle]], ...] = (
         _check_version,
+        _check_identifiers,
         _check_frameworks,
         _check_credential,
         _check_origin,
@@ -93,6 +96,33 @@ def _check_version(worker: _Worker) -> Iterator[Obstacle]:
             f"{manager.name}{_release(worker.links, manager.name)} writes {CANONICAL}"
         )
         yield worker.obstacle(Check.VERSION, problem, f"upgrade its Kueue to {V1BETA2_SINCE} or newer")
+
+
+def _check_identifiers(worker: _Worker) -> Iterator[Obstacle]:
+    manager, settings = worker.facts.spec.manager, worker.links.settings
+    here, there = _known_release(worker, worker.cluster), _known_release(worker, manager) if manager else None
+    if manager is None or here is None or there is None or settings is None:
+        return
+    if settings.has_identifier_annotations and V1BETA2_SINCE <= here < IDENTIFIERS_SINCE <= there:
+        problem = (
+            f"its Kueue {here} does not read the annotation by which the one of {manager.name}, {there}, ties a job to "
+            "its Workload: it makes a second one, and every job takes quota twice there"
+        )
+        remedy = (
+            f"upgrade its Kueue to {IDENTIFIERS_SINCE} or newer, or set featureGates.{IDENTIFIER_ANNOTATIONS} to false "
+            "in the Configuration of the manager's Kueue"
+        )
+        yield worker.obstacle(Check.VERSION, problem, remedy)
+
+
+def _known_release(worker: _Worker, cluster: Cluster) -> KueueVersion | None:
+    """What runs there; without a Deployment that tells, what the spec says of it."""
+    facts = worker.links.facts.get(cluster.name)
+    text = (facts.release if facts else "") or cluster.kueue.version
+    try:
+        return parse_version(text) if text else None
+    except KueueVersionError:
+        return None
 
 
 def _versions(view: ClusterView) -> tuple[str, ...]:

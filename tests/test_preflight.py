@@ -110,6 +110,16 @@ def test_worker_that_does_not_read_the_managers_workloads_is_told() -> None:
     assert obstacles(old, east=view(EAST, None, "v1beta1"), hub=view(HUB, None, "v1beta1")) == []
 
 
+def test_worker_that_does_not_read_the_managers_annotations_is_told() -> None:
+    old = with_facts(EAST, ClusterFacts("v0.16.2", EVERYTHING))
+    (found,) = obstacles(old)
+    assert found[:2] == (EAST, "version")
+    assert "its Kueue 0.16.2 does not read the annotation by which the one of hub, 0.19, ties a job" in found[2]
+    assert obstacles(replace(old, settings=replace(SETTINGS, has_identifier_annotations=False))) == []
+    assert obstacles(with_facts(EAST, ClusterFacts("v0.18.0", EVERYTHING))) == []
+    assert obstacles(with_facts(EAST, ClusterFacts("nightly", EVERYTHING))) == []
+
+
 def test_kinds_of_jobs_that_a_worker_lacks_are_told_once() -> None:
     settings = Settings(("batch/job", "ray.io/rayjob", "jobset.x-k8s.io/jobset"))
     found = obstacles(replace(LINKS, settings=settings))

@@ -12,6 +12,7 @@ from reconciler.objects import Manifest
 CONFIG_KEY = "controller_manager_config.yaml"
 DEFAULT_ORIGIN = "multikueue"
 QUOTA_AUTOMATION = "MultiKueueManagerQuotaAutomation"
+IDENTIFIER_ANNOTATIONS = "WorkloadIdentifierAnnotations"
 # What Kueue's code enables where its Configuration names nothing.
 _DEFAULT_FRAMEWORKS = ("batch/job",)
 # What the manifests of Kueue's releases enable.
@@ -46,6 +47,7 @@ class Settings:
     external_frameworks: tuple[str, ...] = ()
     origin: str = DEFAULT_ORIGIN
     has_quota_automation: bool = False
+    has_identifier_annotations: bool = True
 
 
 def read_settings(text: str) -> Settings:
@@ -72,4 +74,5 @@ def _settings(content: Mapping[str, object], frameworks: tuple[str, ...]) -> Set
         external_frameworks=tuple(as_text(as_map(entry).get("name")) for entry in external),
         origin=as_text(at(content, "multiKueue", "origin")) or DEFAULT_ORIGIN,
         has_quota_automation=at(content, "featureGates", QUOTA_AUTOMATION) is True,
+        has_identifier_annotations=at(content, "featureGates", IDENTIFIER_ANNOTATIONS) is not False,
     )
