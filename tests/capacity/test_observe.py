@@ -70,7 +70,14 @@ def test_watched_table_follows_the_pools_until_it_is_interrupted(pool_world: Poo
     screen, terminal = pty.openpty()
     command = [kfleet_program(), "observe", "--watch", "--repo", str(pool_world.world.folder)]
     with pool_world.speaking(cnaf=announcement("8")):
-        process = subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal)
+        process = subprocess.Popen(
+            command,
+            stdin=terminal,
+            stdout=terminal,
+            stderr=terminal,
+            # A shell that runs tests in the background makes them ignore it.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
         os.close(terminal)
         shown = b""
         while f"{pool_world.subject}.cnaf".encode() not in shown:

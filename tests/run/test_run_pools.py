@@ -1,0 +1,173 @@
+"""`kfleet run` with pools on NATS: quotas follow what is said, and silence of the bus is no silence of the pools."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import nats
+import pytest
+
+from reconciler.sandbox.fleet import Sandbox
+from tests.capacity.documents import announcement
+from tests.capacity.nats_servers import Server, running
+from tests.capacity.pools import PoolWorld
+from tests.engine.worlds import World
+from tests.run.conftest import StartController
+from tests.run.controllers import Controller
+from tests.run.test_run import reasons_told
+from tests.support import eventually
+
+
+@pytest.fixture
+def pools(world: World, fleet: Sandbox, publish: Callable[[str, bytes], None]) -> Iterator[PoolWorld]:
+    made = PoolWorld(world, fleet.state.nats_url, publish)
+    yield made
+    made.clean()
+
+
+def flavor_of(pools: PoolWorld, pool: str) -> str:
+    return f"{pools.name}-nats-{pool}"
+
+
+def say_until(pools: PoolWorld, pool: str, cpu: str, want: Callable[[], bool]) -> None:
+    """A pool speaks again and again: nobody keeps a message that was sent before somebody listened."""
+
+    def said() -> bool:
+        pools.publish(f"{pools.subject}.{pool}", announcement(cpu))
+        return want()
+
+    eventually(said)
+
+
+def follow(pools: PoolWorld, pool: str, cpu: str) -> None:
+    say_until(pools, pool, cpu, lambda: pools.quotas().get(flavor_of(pools, pool)) == cpu)
+
+
+def test_run_follows_pools(pools: PoolWorld, start: StartController) -> None:
+    pools.commit()
+    controller = start("--interval", "600")
+    follow(pools, "a", "8")
+    follow(pools, "b", "4")
+    follow(pools, "a", "16")
+    assert pools.quotas() == {flavor_of(pools, "a"): "16", flavor_of(pools, "b"): "4"}
+    assert controller.metric("kfleet_observation_age_seconds{") < 60
+    eventually(pools.ledger)
+
+
+def test_run_writes_only_what_a_message_changed(pools: PoolWorld, start: StartController) -> None:
+    pools.commit()
+    controller = start("--interval", "600")
+    follow(pools, "a", "8")
+    follow(pools, "b", "4")
+    pools.world.quiet_versions()
+    before = written(controller)
+    pools.publish(f"{pools.subject}.a", announcement("8"))
+    pools.publish(f"{pools.subject}.a", announcement("12"))
+    eventually(lambda: pools.quotas()[flavor_of(pools, "a")] == "12")
+    pools.world.quiet_versions()
+    # The master queue: the branch borrows by its own limits, and the flavors say nothing of quotas.
+    assert written(controller) == before + 1
+
+
+def written(controller: Controller) -> float:
+    _, text = controller.get("/metrics")
+    return sum(float(line.rpartition(" ")[2]) for line in text.splitlines() if line.startswith("kfleet_writes_total{"))
+
+
+def test_pool_that_falls_silent_loses_its_quota_and_keeps_its_flavor(pools: PoolWorld, start: StartController) -> None:
+    pools.commit(poolTimeout=1, policy={"capacity": {"shrinkDelay": "1s"}})
+    start("--interval", "600")
+    # Often enough to be known for speaking often: who speaks seldom is given more time.
+    with pools.speaking(a=announcement("8"), b=announcement("4")):
+        eventually(lambda: pools.quotas() == {flavor_of(pools, "a"): "8", flavor_of(pools, "b"): "4"})
+    with pools.speaking(b=announcement("4")):
+        eventually(lambda: pools.quotas() == {flavor_of(pools, "a"): "0", flavor_of(pools, "b"): "4"}, 120)
+        assert pools.flavor("a") is not None
+        eventually(lambda: "Capacity" in reasons_told(pools.world))
+    with pools.speaking(a=announcement("8"), b=announcement("4")):
+        eventually(lambda: pools.quotas() == {flavor_of(pools, "a"): "8", flavor_of(pools, "b"): "4"}, 60)
+
+
+def test_restart_of_the_controller_changes_nothing(pools: PoolWorld, start: StartController) -> None:
+    pools.commit()
+    first = start()
+    follow(pools, "a", "8")
+    eventually(lambda: "8" in str((pools.ledger() or {}).get("data")))
+    assert first.stop() == 0
+    before = pools.world.quiet_versions()
+    second = start("--interval", "1")
+    eventually(lambda: second.said("leading"))
+    eventually(lambda: second.metric("kfleet_reconcile_seconds_count") >= 3)
+    assert pools.world.versions() == before
+
+
+def test_run_and_apply_mean_the_same_objects(pools: PoolWorld, start: StartController) -> None:
+    pools.commit()
+    controller = start()
+    follow(pools, "a", "8")
+    follow(pools, "b", "4")
+    controller.stop()
+    planned = pools.plan(a=announcement("8"), b=announcement("4"))
+    assert (planned.code, planned.actions) == (0, {}), planned
+
+
+def test_garbage_is_told_and_changes_nothing(pools: PoolWorld, start: StartController) -> None:
+    pools.commit()
+    controller = start()
+    follow(pools, "a", "8")
+    before = pools.world.quiet_versions()
+    for payload in (b"\xff\xfe", b"{}", b'{"quotas": {"cpu": "many"}}', b"[" * 10_000):
+        pools.publish(f"{pools.subject}.a", payload)
+        eventually(lambda: any(f"{pools.subject}.a" in str(line.get("problem")) for line in controller.said("notice")))
+    assert pools.world.versions() == before
+    follow(pools, "a", "9")
+
+
+@pytest.fixture
+def own_bus(world: World, tmp_path: Path) -> Iterator[tuple[PoolWorld, Server]]:
+    """A fleet whose pools speak on a server of their own, which the test may stop."""
+    with running(tmp_path) as server:
+        made = PoolWorld(world, f"nats://{server.address}", lambda subject, payload: send(server, subject, payload))
+        yield made, server
+        made.clean()
+
+
+def send(server: Server, subject: str, payload: bytes) -> None:
+    async def connect_and_send() -> None:
+        connection = await nats.connect(server.address)
+        await connection.publish(subject, payload)
+        await connection.drain()
+
+    asyncio.run(connect_and_send())
+
+
+def test_bus_that_goes_down_leaves_the_pools_as_they_were(
+    own_bus: tuple[PoolWorld, Server], start: StartController
+) -> None:
+    pools, server = own_bus
+    pools.commit()
+    controller = start("--interval", "1")
+    follow(pools, "a", "8")
+    eventually(pools.ledger)
+    server.stop()
+    eventually(lambda: any(server.address in str(line.get("problem")) for line in controller.said("notice")))
+    before = pools.world.quiet_versions()
+    cycles = controller.metric("kfleet_reconcile_seconds_count")
+    eventually(lambda: controller.metric("kfleet_reconcile_seconds_count") >= cycles + 3)
+    assert pools.world.versions() == before
+    server.start()
+    follow(pools, "a", "12")
+
+
+def test_bus_that_is_down_at_the_start_is_heard_when_it_comes(
+    own_bus: tuple[PoolWorld, Server], start: StartController
+) -> None:
+    pools, server = own_bus
+    server.stop()
+    pools.commit()
+    controller = start("--interval", "1")
+    eventually(lambda: any(server.address in str(line.get("problem")) for line in controller.said("notice")))
+    eventually(lambda: pools.queue()["spec"]["stopPolicy"] == "Hold")
+    server.start()
+    follow(pools, "a", "8")
+    assert pools.queue()["spec"].get("stopPolicy", "None") == "None"
