@@ -58,8 +58,8 @@ def measure() -> list[Row]:
 
 def _measure(sandbox: Sandbox, scratch: Path) -> list[Row]:
     repo = _repository(sandbox, scratch)
-    with _running(repo) as process:
-        bus = _Bus(sandbox.state.nats_url)
+    with running(repo) as process:
+        bus = Bus(sandbox.state.nats_url)
         seen = _watch(sandbox.api("manager"))
         _until_heard(bus, seen)
         time.sleep(5)
@@ -98,7 +98,7 @@ def _repository(sandbox: Sandbox, scratch: Path) -> Path:
 
 
 @contextmanager
-def _running(repo: Path) -> Iterator[subprocess.Popen[str]]:
+def running(repo: Path) -> Iterator[subprocess.Popen[str]]:
     command = [KFLEET, "run", "--repo", str(repo), "--listen", "127.0.0.1:0", "--log", "json"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
@@ -110,7 +110,7 @@ def _running(repo: Path) -> Iterator[subprocess.Popen[str]]:
         process.wait()
 
 
-class _Bus:
+class Bus:
     """A publisher with a connection that lasts."""
 
     def __init__(self, url: str) -> None:
@@ -118,16 +118,17 @@ class _Bus:
         threading.Thread(target=self._loop.run_forever, daemon=True).start()
         self._connection = self._do(nats.connect(url))
 
-    def publish(self, subject: str, cpu: int) -> None:
+    def publish(self, subject: str, cpu: int, *, is_flushed: bool = True) -> None:
         quotas = {"cpu": str(cpu), "memory": "64Gi", "pods": "50", "nvidia.com/gpu": "0"}
-        self._do(self._send(subject, json.dumps({"quotas": quotas}).encode()))
+        self._do(self._connection.publish(subject, json.dumps({"quotas": quotas}).encode()))
+        if is_flushed:
+            self.flush()
+
+    def flush(self) -> None:
+        self._do(self._connection.flush())
 
     def close(self) -> None:
         self._do(self._connection.close())
-
-    async def _send(self, subject: str, payload: bytes) -> None:
-        await self._connection.publish(subject, payload)
-        await self._connection.flush()
 
     def _do(self, work: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
@@ -163,7 +164,7 @@ def _await(seen: "Queue[tuple[str, float]]", cpu: int) -> float:
             return moment
 
 
-def _until_heard(bus: _Bus, seen: "Queue[tuple[str, float]]") -> None:
+def _until_heard(bus: Bus, seen: "Queue[tuple[str, float]]") -> None:
     """Speak until the first cycle, which writes everything, is over and somebody listens."""
     while seen.empty():
         bus.publish("live.p1", 1)
