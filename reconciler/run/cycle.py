@@ -62,7 +62,8 @@ class Cycle:
         # Also without a change to write: inventories may have to follow, which costs nothing where they are right.
         outcomes = apply_plan(plan, connections.ports, manager.name if manager else None, patience)
         self._clusters.note_absent(_absent(looks, outcomes))
-        self._listening.remember(computed.spec, connections.ports, observed.look)
+        if not computed.spec.fleet.suspend:
+            self._listening.remember(computed.spec, connections.ports, observed.look)
         notices = find_notices(plan, observed.conditions, revision_problem)
         self._tell(observed, connections, notices)
         due = self._listening.due(computed.spec, observed.look) or NO_DUE

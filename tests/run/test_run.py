@@ -3,6 +3,8 @@
 import json
 import time
 
+import yaml
+
 from tests.engine.documents import Document, flavor, queue, tenant
 from tests.engine.worlds import World
 from tests.run.conftest import StartController
@@ -119,3 +121,21 @@ def test_endpoint_tells_what_there_is(world: World, start: StartController) -> N
     name = world.name
     assert controller.metric(f'kfleet_quota{{cluster="worker1",flavor="{name}",queue="{name}",resource="cpu"}}') == 9
     assert controller.metric('kfleet_cluster_reachable{cluster="worker1"}') == 1
+
+
+def test_suspended_fleet_is_looked_at_and_not_written_to(world: World, start: StartController) -> None:
+    world.commit(*small_fleet(world.name))
+    world.converge()
+    before = world.quiet_versions()
+    path = world.folder / "fleet" / "fleet.yaml"
+    world.write(*small_fleet(world.name, cpu="12"))
+    documents = [document for document in yaml.safe_load_all(path.read_text()) if document]
+    for document in documents:
+        if document["kind"] == "Fleet":
+            document.setdefault("spec", {})["suspend"] = True
+    path.write_text(yaml.safe_dump_all(documents))
+    world.commit_all()
+    controller = start("--interval", "1")
+    eventually(lambda: controller.metric("kfleet_reconcile_seconds_count") >= 2)
+    assert controller.metric('kfleet_objects{action="hold"') == 1
+    assert world.versions() == before
