@@ -5,18 +5,22 @@ import itertools
 import os
 import subprocess
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import nats
 import pytest
+import yaml
 
+import reconciler
 from reconciler.objects import ClusterName
 from reconciler.sandbox import fleet as sandbox_fleet
 from reconciler.sandbox.build import build_programs
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.programs import PROGRAMS
 from reconciler.sandbox.wish import Wish
-from tests.support import OLD_KUEUE, Kfleet, kfleet_program
+from tests.support import OLD_KUEUE, Kfleet, eventually, kfleet_program
 
+CRDS = Path(reconciler.__file__).parent / "crds"
 _numbers = itertools.count(1)
 
 
@@ -113,3 +117,22 @@ def publish(fleet: Sandbox) -> Callable[[str, bytes], None]:
         await connection.drain()
 
     return lambda subject, payload: asyncio.run(send(subject, payload))
+
+
+@pytest.fixture
+def definitions(fleet: Sandbox) -> Iterator[None]:
+    """The definitions that kfleet ships, on the manager and a worker."""
+    manifests = [yaml.safe_load(path.read_text()) for path in sorted(CRDS.glob("*.yaml"))]
+    apis = [fleet.api(name) for name in ("manager", "worker1")]
+    for api in apis:
+        for manifest in manifests:
+            api.apply(manifest)
+            plural, group = manifest["spec"]["names"]["plural"], manifest["spec"]["group"]
+            version = manifest["spec"]["versions"][0]["name"]
+            eventually(lambda api=api, path=f"/apis/{group}/{version}/{plural}": api.find(path))
+        api.forget_kinds()
+    yield
+    for api in apis:
+        for manifest in manifests:
+            api.delete(api.path_of(manifest))
+        api.forget_kinds()

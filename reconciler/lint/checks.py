@@ -1,4 +1,4 @@
-"""KF017, KF045, KF046 and KF050 to KF054: admission checks of ClusterQueues, and what hangs on those of MultiKueue."""
+"""KF017, KF018, KF045, KF046, KF050 to KF054: admission checks of ClusterQueues, and what hangs on MultiKueue's."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -11,12 +11,16 @@ from reconciler.lint.remarks import about, listed, misnamed
 from reconciler.lint.view import View, is_native
 from reconciler.objects import ClusterName
 from reconciler.spec.document import FieldPath
+from reconciler.spec.wording import shown
 
 CHECKS: FieldPath = ("spec", "admissionChecksStrategy", "admissionChecks")
 MULTIKUEUE = f"{GROUP}/multikueue"
 PROVISIONING = f"{GROUP}/provisioning-request"
 QUEUE_LABEL = f"{GROUP}/queue-name"
 CHECK_CAPACITY = "check-capacity.autoscaling.x-k8s.io"
+CONTROLLER: FieldPath = ("spec", "controllerName")
+# The domains of Kubernetes: a controller of somebody else has no name in them.
+DOMAIN = "k8s.io"
 
 
 def check_admission_checks(view: View) -> Iterator[Remark]:
@@ -59,6 +63,37 @@ def _check_multikueue(queue: DesiredObject, known: Mapping[tuple[str, str], Desi
             problem = f"{as_text(at(check, 'name'))} asks for nodes on the manager, where {names[0]} runs no job"
             hint = "put the ProvisioningRequest check on the workers' queues"
             yield about(queue, "KF046", (*CHECKS, number, "name"), problem, hint)
+
+
+def check_controllers(view: View) -> Iterator[Remark]:
+    """A check whose controller nobody is gets no answer, and the API server takes any name."""
+    for entry in view.every("AdmissionCheck"):
+        name = as_text(at(entry.manifest, *map(str, CONTROLLER)))
+        meant = _meant_controller(name, as_text(at(entry.manifest, "spec", "parameters", "kind")))
+        if name in {MULTIKUEUE, PROVISIONING} or not (meant or _is_of_kubernetes(name)):
+            continue
+        problem = f"Kueue has no controller {shown(name)}: nobody answers the check, and its queues admit nothing"
+        yield about(entry, "KF018", CONTROLLER, problem, _right_controller(meant))
+
+
+def _meant_controller(name: str, parameters: str) -> str:
+    """The controller of Kueue that a name looks like, or that the kind of the parameters belongs to."""
+    looks = {MULTIKUEUE: "multikueue", PROVISIONING: "provisioningrequest"}
+    letters = name.lower().replace("-", "").replace("_", "")
+    by_name = (controller for controller, look in looks.items() if look in letters)
+    by_kind = (controller for controller, look in looks.items() if parameters.lower() == f"{look}config")
+    return next(by_name, "") or (next(by_kind, "") if _is_of_kubernetes(name) else "")
+
+
+def _is_of_kubernetes(name: str) -> bool:
+    return name.lower().rpartition("/")[0].endswith(DOMAIN)
+
+
+def _right_controller(meant: str) -> str:
+    if not meant:
+        return f"write {MULTIKUEUE} or {PROVISIONING}, or the controller's own name in the domain of who makes it"
+    kinds = "; MultiKueueCluster and MultiKueueConfig are kinds of objects" if meant == MULTIKUEUE else ""
+    return f"write {meant}{kinds}. It cannot be changed once the check is on a cluster"
 
 
 def check_provisioning(view: View) -> Iterator[Remark]:

@@ -69,6 +69,7 @@ OF_OBJECTS: tuple[Check, ...] = (
     cohorts.check_trees,
     multikueue.check_priorities,
     checks.check_admission_checks,
+    checks.check_controllers,
     checks.check_provisioning,
     checks.check_quota_writers,
     checks.check_mini_clusters,

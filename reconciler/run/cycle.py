@@ -12,6 +12,7 @@ from reconciler.errors import ClusterError
 from reconciler.objects import ClusterName
 from reconciler.outcome import ClusterOutcome
 from reconciler.ownership.applyset import SetName
+from reconciler.pipeline.capacity import publish, with_master_queues
 from reconciler.pipeline.offline import Computed
 from reconciler.pipeline.online import Connections, look_at_fleet, observe_fleet
 from reconciler.plan import Looks, Plan, make_plan
@@ -23,6 +24,7 @@ log = logging.getLogger(__name__)
 
 # The next cycle comes soon: nobody has to wait long here for one cluster.
 PATIENCE = timedelta(seconds=5)
+PUBLISHED_EVERY = 30.0
 NO_DUE = timedelta(days=1)
 
 
@@ -48,11 +50,13 @@ class Cycle:
         self._clusters = clusters
         self._listening = Listening(wake)
         self._looks: Looks | None = None
+        self._published: float | None = None
         self._told: frozenset[Notice] = frozenset()
 
     def run(self, computed: Computed, revision_problem: str, may_write: Callable[[], bool]) -> CycleReport:
         started = time.monotonic()
         connections = self._clusters.connections(computed.spec)
+        computed = with_master_queues(computed, connections.ports)
         looking = self._listening.looking(computed.spec, connections.ports)
         observed = observe_fleet(computed, connections, looking=looking)
         looks = self._looks = look_at_fleet(observed, connections, is_applying=True, before=self._looks)
@@ -64,6 +68,7 @@ class Cycle:
         self._clusters.note_absent(_absent(looks, outcomes))
         if not computed.spec.fleet.suspend:
             self._listening.remember(computed.spec, connections.ports, observed.look)
+            self._publish(computed, connections)
         notices = find_notices(plan, observed.conditions, revision_problem)
         self._tell(observed, connections, notices)
         due = self._listening.due(computed.spec, observed.look) or NO_DUE
@@ -71,6 +76,12 @@ class Cycle:
 
     def close(self) -> None:
         self._listening.close()
+
+    def _publish(self, computed: Computed, connections: Connections) -> None:
+        """Pass on what is seen of clusters, now and then: it takes a list of all their pods."""
+        if self._published is None or time.monotonic() - self._published >= PUBLISHED_EVERY:
+            publish(computed.spec, connections.ports)
+            self._published = time.monotonic()
 
     def _tell(self, computed: Computed, connections: Connections, notices: frozenset[Notice]) -> None:
         """An Event for what was not so a cycle ago."""

@@ -165,25 +165,6 @@ def _static(name: str) -> dict[str, object]:
     return observed_flavor(name, "static", capacity={"resources": {"cpu": "8"}})
 
 
-@pytest.fixture
-def definitions(fleet: Sandbox) -> Iterator[None]:
-    """The definitions that kfleet ships, on the manager and a worker."""
-    manifests = [yaml.safe_load(path.read_text()) for path in sorted(CRDS.glob("*.yaml"))]
-    apis = [fleet.api(name) for name in ("manager", "worker1")]
-    for api in apis:
-        for manifest in manifests:
-            api.apply(manifest)
-            plural, group = manifest["spec"]["names"]["plural"], manifest["spec"]["group"]
-            version = manifest["spec"]["versions"][0]["name"]
-            eventually(lambda api=api, path=f"/apis/{group}/{version}/{plural}": api.find(path))
-        api.forget_kinds()
-    yield
-    for api in apis:
-        for manifest in manifests:
-            api.delete(api.path_of(manifest))
-        api.forget_kinds()
-
-
 @pytest.mark.usefixtures("definitions")
 def test_metrics_are_published_and_read_again(wide_world: World) -> None:
     """One worker is read directly and published; the quota of a flavor then comes from what was published."""

@@ -229,7 +229,7 @@ class World:
             role = roles.get("role") or ("manager" if context == MANAGER else "worker")
             access = {"context": context, "kubeconfig": str(self.sandbox.state.kubeconfig)}
             spec = {"role": role, "access": access}
-            if context == "worker2":
+            if self.sandbox.state.cluster(context).kueue == OLD_KUEUE:
                 spec["kueue"] = {"version": OLD_KUEUE}
             yield {"apiVersion": API, "kind": "Cluster", "metadata": {"name": name}, "spec": spec}
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import nats
 import pytest
+import yaml
 
 from reconciler.sandbox.fleet import Sandbox
 from tests.capacity.documents import announcement
@@ -171,3 +172,17 @@ def test_bus_that_is_down_at_the_start_is_heard_when_it_comes(
     server.start()
     follow(pools, "a", "8")
     assert pools.queue()["spec"].get("stopPolicy", "None") == "None"
+
+
+@pytest.mark.usefixtures("definitions")
+def test_run_follows_master_queues_of_the_cluster(pools: PoolWorld, start: StartController) -> None:
+    world = pools.world
+    world.write()
+    path = world.folder / "fleet" / "fleet.yaml"
+    documents = list(yaml.safe_load_all(path.read_text()))
+    documents[0]["spec"]["masterQueues"] = {"fromCluster": True}
+    path.write_text(yaml.safe_dump_all(documents))
+    world.commit_all()
+    start("--interval", "5")
+    world.api().create(pools.master())
+    follow(pools, "a", "8")

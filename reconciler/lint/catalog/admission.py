@@ -1,4 +1,4 @@
-"""KF017, KF045, KF046 and KF050 to KF054: admission checks."""
+"""KF017, KF018, KF045, KF046 and KF050 to KF054: admission checks."""
 
 from reconciler.lint.model import Rule, Severity
 
@@ -65,6 +65,34 @@ RULES = (
         "MultiKueue sends the Job of a MiniCluster alone, and its pods miss their ConfigMaps and their Service",
         bad=_mini_cluster("manager"),
         good=_mini_cluster("workers"),
+    ),
+    Rule(
+        "KF018",
+        Severity.ERROR,
+        "controller of a check exists",
+        "nobody answers a check whose controllerName is misspelt, and the API server takes any name",
+        bad="""\
+kind: AdmissionCheck
+metadata: {name: far}
+spec:
+  controllerName: multikueue.x-k8s.io/MultiKueueCluster
+  parameters: {apiGroup: kueue.x-k8s.io, kind: MultiKueueConfig, name: far}
+---
+kind: MultiKueueConfig
+metadata: {name: far}
+spec: {clusters: [east]}
+""",
+        good="""\
+kind: AdmissionCheck
+metadata: {name: far}
+spec:
+  controllerName: kueue.x-k8s.io/multikueue
+  parameters: {apiGroup: kueue.x-k8s.io, kind: MultiKueueConfig, name: far}
+---
+kind: MultiKueueConfig
+metadata: {name: far}
+spec: {clusters: [east]}
+""",
     ),
     Rule(
         "KF045",
