@@ -16,8 +16,9 @@ Path = tuple[str | int, ...]
 
 def differences(old: Any, new: Any) -> Iterator[tuple[Path, Any, Any]]:
     """Paths with the value before and after; None stands for a field that is not there."""
+    before, after = _unequal_parts(old, new)
     found = DeepDiff(
-        old, new, view="tree", threshold_to_diff_deeper=0, custom_operators=[_SameQuantity()], verbose_level=2
+        before, after, view="tree", threshold_to_diff_deeper=0, custom_operators=[_SameQuantity()], verbose_level=2
     )
     rows = [
         (tuple(item.path(output_format="list")), _value(item.t1), _value(item.t2))
@@ -25,6 +26,30 @@ def differences(old: Any, new: Any) -> Iterator[tuple[Path, Any, Any]]:
         for item in items
     ]
     yield from sorted(rows, key=lambda row: [str(step).zfill(6) if isinstance(step, int) else step for step in row[0]])
+
+
+def _unequal_parts(old: Any, new: Any) -> tuple[Any, Any]:
+    """Both values without what is the same in them: deepdiff would look at every leaf of it, and takes its time."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        names = [name for name in old if name in new and not _is_same(old[name], new[name])]
+        parts = {name: _unequal_parts(old[name], new[name]) for name in names}
+        before = {name: value for name, value in old.items() if name not in new}
+        after = {name: value for name, value in new.items() if name not in old}
+        return (
+            before | {name: part for name, (part, _) in parts.items()},
+            after | {name: part for name, (_, part) in parts.items()},
+        )
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        pairs = [
+            (None, None) if _is_same(one, other) else _unequal_parts(one, other)
+            for one, other in zip(old, new, strict=True)
+        ]
+        return [one for one, _ in pairs], [other for _, other in pairs]
+    return old, new
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    return one == other and is_equal(one, other)
 
 
 class _SameQuantity(BaseOperatorPlus):
