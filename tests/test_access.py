@@ -74,6 +74,28 @@ def test_access_by_a_secret_on_the_manager(fleet: Sandbox, unique: str) -> None:
         manager.delete(f"/api/v1/namespaces/kueue-system/secrets/{unique}")
 
 
+def test_access_by_a_secret_of_garbage_is_one_message(fleet: Sandbox, unique: str) -> None:
+    metadata = {"name": unique, "namespace": "kueue-system"}
+    content = {"kubeconfig": b64encode(b"\xff\xfesesame").decode()}
+    manager = fleet.api("manager")
+    manager.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": content})
+    try:
+        reference = f"{{secretRef: {{namespace: kueue-system, name: {unique}}}}}"
+        with pytest.raises(ClusterError, match=f"secret kueue-system/{unique} on the manager: kubeconfig: is no text"):
+            uid_through(reference, manager=manager)
+    finally:
+        manager.delete(f"/api/v1/namespaces/kueue-system/secrets/{unique}")
+
+
+def test_access_with_a_token_that_is_not_accepted_says_what_to_do(fleet: Sandbox, tmp_path: Path) -> None:
+    content = yaml.safe_load((fleet.folder / "worker1" / "kubeconfig").read_text())
+    content["users"][0]["user"] = {"token": "sesame"}
+    (tmp_path / "config").write_text(yaml.safe_dump(content))
+    with pytest.raises(ClusterError, match=r"401 Unauthorized .* has expired, was revoked, .*: renew it") as failure:
+        uid_through(f"{{kubeconfig: {tmp_path / 'config'}}}")
+    assert "sesame" not in str(failure.value)
+
+
 def test_access_by_files_beside_the_kubeconfig(fleet: Sandbox, tmp_path: Path) -> None:
     known = fleet.state.cluster("worker1").access
     for name, text in (("ca.crt", known.ca), ("me.crt", known.client_certificate), ("me.key", known.client_key)):
@@ -122,8 +144,8 @@ def test_access_without_verification_is_possible_where_the_kubeconfig_says_so(fl
         ("{env: NOT_SET}", "the environment variable NOT_SET is not set"),
         ("{inCluster: true}", "works inside of a pod only"),
         ("{secretRef: {name: x}}", "needs a manager cluster"),
-        ("{kubeconfig: BROKEN}", "the kubeconfig is no YAML"),
-        ("{kubeconfig: LIST}", "the kubeconfig is no mapping"),
+        ("{kubeconfig: BROKEN}", "broken: is no YAML"),
+        ("{kubeconfig: LIST}", "list: is no kubeconfig: no mapping"),
     ],
 )
 def test_access_that_is_wrong_is_one_message(fleet: Sandbox, tmp_path: Path, access: str, problem: str) -> None:

@@ -28,6 +28,10 @@ def test_version_is_there_for_machines(kfleet: Kfleet) -> None:
     assert json.loads(kfleet("version", "-o", "json").stdout).keys() == {"kfleet", "python"}
 
 
+def test_version_is_found_where_people_look_for_it(kfleet: Kfleet) -> None:
+    assert kfleet("--version").stdout == kfleet("version").stdout.splitlines(keepends=True)[0]
+
+
 def test_closed_pipe_is_no_error() -> None:
     command = f"{Path(sys.executable).parent / 'kfleet'} render --path fleet | head -1"
     root = Path(__file__).parent.parent

@@ -72,6 +72,17 @@ def test_read_sees_one_revision_whole(repo: Path, name: str) -> None:
         assert repository.read_working_tree().revision == ""
 
 
+def test_head_of_a_url_is_the_one_of_the_other_side(repo: Path, tmp_path: Path) -> None:
+    for name in ("main", "master", "trunk"):
+        run(repo, "checkout", "--quiet", "-B", name)
+        commit(repo, fleet__a=f"a: {name}")
+    for name in ("trunk", "main", "master"):
+        run(repo, "checkout", "--quiet", name)
+        with open_repository(repo.as_uri(), cache=tmp_path / "cache") as repository:
+            assert repository.read("HEAD").files["fleet/a.yaml"] == f"a: {name}".encode()
+            assert repository.resolve(repository.default_branch()) == run(repo, "rev-parse", name)
+
+
 def test_working_tree_is_dirty_when_a_file_below_the_path_differs(repo: Path) -> None:
     with open_repository(str(repo)) as repository:
         assert not repository.is_dirty("fleet")

@@ -39,6 +39,23 @@ kind: LocalQueue
 metadata: {name: main, namespace: team, annotations: {kfleet.dev/clusters: east}}
 spec: {clusterQueue: there}
 """
+SENT = """\
+kind: Cluster
+metadata: {{name: hub}}
+spec: {{role: manager}}
+---
+kind: Cluster
+metadata: {{name: east}}
+spec: {{role: worker, {}}}
+---
+kind: Flavor
+metadata: {{name: cpu}}
+spec: {{capacity: {{source: static, resources: {{cpu: 9}}}}}}
+---
+kind: Queue
+metadata: {{name: sent}}
+spec: {{dispatch: multikueue, stopPolicy: {}, quota: [{{flavor: cpu, resources: {{cpu: 100%}}}}]}}
+"""
 BY_HAND = "kind: LocalQueue\nmetadata: {name: extra, namespace: team}\nspec: {clusterQueue: night}\n"
 
 
@@ -84,6 +101,13 @@ def test_queue_that_is_stopped_by_wish_is_well_and_by_hand_is_not() -> None:
         "east/ClusterQueue/there Stopped",
         "east/LocalQueue/team/main ClusterQueueIsInactive",
     ]
+
+
+def test_managers_queue_that_waits_with_its_drained_workers_is_well_and_one_that_the_spec_stops_is_not() -> None:
+    drained, stopped = parse(SENT.format("drain: true", "None")), parse(SENT.format("drain: false", "Hold"))
+    for spec, found in ((drained, []), (stopped, ["hub/ClusterQueue/sent Stopped"])):
+        world = well(applied_world(spec), spec).patched("hub/ClusterQueue/sent", conditions("False", "Stopped"))
+        assert ailments(spec, world) == found
 
 
 def test_local_queue_that_a_worker_lacks_is_found_whoever_made_it() -> None:

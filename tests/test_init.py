@@ -154,6 +154,8 @@ def test_init_tells_what_it_wrote_and_what_comes_next(capsys: pytest.CaptureFixt
         "Next:\n"
         "  kfleet validate       is everything right?\n"
         "  kfleet render         the objects that each cluster would hold\n"
+        "  kfleet plan           what would change on the clusters\n"
+        "  kfleet apply          change it, once the files are committed\n"
         "  kfleet explain queue  what else can be said\n"
     )
 

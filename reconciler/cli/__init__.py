@@ -53,6 +53,7 @@ class LazyGroup(click.Group):
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="kfleet", prog_name="kfleet", message="%(prog)s %(version)s")
 def kfleet() -> None:
     """Keep the batch queues of many Kubernetes clusters the way a git repository says.
 

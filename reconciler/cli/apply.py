@@ -12,7 +12,7 @@ import click
 
 from reconciler.cli.observing import looking_options, tell_conditions
 from reconciler.cli.painting import paint
-from reconciler.cli.source import compute_or_stop, source_options, timeout_option
+from reconciler.cli.source import commit_options, compute_or_stop, timeout_option
 from reconciler.cli.work import shown_work, verbose_option
 from reconciler.errors import EdgeError, RefusedError
 from reconciler.pipeline.capacity import Looking
@@ -26,7 +26,7 @@ _MAKE_ONE = "make one with: kfleet plan --out FILE"
 
 
 @click.command()
-@source_options
+@commit_options
 @looking_options
 @timeout_option
 @verbose_option

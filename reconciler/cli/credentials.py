@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import click
 
 from reconciler.cli.painting import paint
-from reconciler.cli.source import compute_or_stop, source_options, timeout_option
+from reconciler.cli.source import commit_options, compute_or_stop, source_options, timeout_option
 from reconciler.cli.work import shown_work, verbose_option
 from reconciler.credential import SeenCredential
 from reconciler.objects import ClusterName
@@ -40,6 +40,11 @@ def list_credentials(source: Source, timeout: float, output: str) -> int:
     """Show each worker's token: since when, until when, and whether the worker accepts it.
 
     Never shows a token. Exits with 4 when one could not be looked at, with 0 otherwise.
+
+    \b
+    Examples:
+      kfleet credentials list --overlay prod
+      kfleet credentials list -o json | jq -r '.credentials[] | select(.accepted != "yes") | .worker'
     """
     computed = compute_or_stop(source)
     connections = connect(computed.spec, timedelta(seconds=timeout))
@@ -52,7 +57,7 @@ def list_credentials(source: Source, timeout: float, output: str) -> int:
         click.echo(json.dumps({"credentials": rows}, indent=2))
     else:
         click.echo("\n".join(_table(rows)) if rows else "no queue of the fleet is dispatched by MultiKueue")
-    gaps = computed.desired.gaps
+    gaps = (*computed.desired.gaps, *connections.gaps)
     for gap in gaps:
         click.secho(f"gap: {gap}", fg="yellow", err=True)
     return INCOMPLETE if gaps else 0
@@ -60,7 +65,7 @@ def list_credentials(source: Source, timeout: float, output: str) -> int:
 
 @credentials.command()
 @click.argument("workers", nargs=-1, metavar="[WORKER]...")
-@source_options
+@commit_options
 @timeout_option
 @verbose_option
 @click.option("--working-tree", "is_uncommitted", is_flag=True, help="Take the files as they lie there, uncommitted.")
@@ -69,6 +74,11 @@ def rotate(workers: tuple[str, ...], source: Source, timeout: float, is_verbose:
 
     Nothing else of the fleet is changed, and running jobs do not notice. An old token stays good until it expires: to
     end it at once, delete its ServiceAccount on the worker and run kfleet apply.
+
+    \b
+    Examples:
+      kfleet credentials rotate
+      kfleet credentials rotate cnaf-gpu cnaf-cpu
 
     \b
     Exit codes:
@@ -82,7 +92,7 @@ def rotate(workers: tuple[str, ...], source: Source, timeout: float, is_verbose:
     try:
         with writing(computed, connections) as patience, shown_work(is_verbose=is_verbose) as report:
             computed = observe_fleet(computed, connections, chosen, looking=Looking(timedelta()))
-            made = tokens_only(plan_fleet(computed, connections, report=report, is_applying=True))
+            made = tokens_only(plan_fleet(computed, connections, report=report, is_applying=True), chosen)
             outcomes = apply_fleet(computed, connections, made, patience)
     finally:
         connections.close()

@@ -15,6 +15,7 @@ from reconciler.sandbox.kubectl import kubectl
 from reconciler.sandbox.state import MANAGER, SandboxState, load_state
 
 NAME = "demo"
+REPOSITORY = "repository"
 SAMPLE = Path(sample.__path__[0])
 JOBS = {"genomics": "align", "vision": "train"}
 
@@ -29,7 +30,7 @@ def demo(ctx: click.Context, is_kept: bool) -> None:
     try:
         state = load_state(NAME)
         _title("Say in git what the clusters should hold")
-        repository = commit_fleet(state.folder / "repository")
+        repository = commit_fleet(state.folder / REPOSITORY)
         os.environ["KUBECONFIG"] = str(state.kubeconfig)
         _title("See what that would change: queues on the workers, queues and a login to each worker on the manager")
         _kfleet(plan, repository, "--only", "*/ClusterQueue/*", "--only", "*/Secret/*", "--only", "*/ServiceAccount/*")
@@ -39,7 +40,7 @@ def demo(ctx: click.Context, is_kept: bool) -> None:
         run_jobs(state)
     finally:
         if is_kept:
-            click.echo(f"\nThe fleet stays up. Take it down with: kfleet sandbox down --name {NAME}")
+            _tell_way_on(load_state(NAME))
         else:
             _title("Take the fleet down")
             _command("kfleet sandbox down --name demo")
@@ -72,14 +73,32 @@ def run_jobs(state: SandboxState) -> None:
         read_place = ("get", "workloads", "-n", namespace, "-o", "jsonpath={.items[0].status.clusterName}")
         where = kubectl(state, MANAGER, *read_place)
         click.echo(f"\nMultiKueue sent {namespace}/{job} to {where}:")
-        while not kubectl(state, where, "get", "pods", "-n", namespace, "-o", "name"):
-            time.sleep(0.1)
-        _shown(state, where, "get", "pods", "-n", namespace, "-o", "wide")
+        show_pods(state, where, namespace, job)
     for namespace, job in JOBS.items():
         _shown(state, MANAGER, "wait", "--for=condition=Complete", f"job/{job}", "-n", namespace, "--timeout=60s")
     _shown(state, MANAGER, "get", "jobs", "-A")
     click.echo(
         f"\nBoth jobs are complete on the manager, {time.monotonic() - started:.1f} s after they were submitted."
+    )
+
+
+def show_pods(state: SandboxState, where: str, namespace: str, job: str) -> None:
+    """Show where a job's pods run, unless it was quicker than the look: MultiKueue tidies up behind a job."""
+    while not kubectl(state, where, "get", "pods", "-n", namespace, "-o", "name"):
+        if kubectl(state, MANAGER, "get", "job", job, "-n", namespace, "-o", "jsonpath={.status.succeeded}"):
+            click.echo("it has ended already")
+            return
+        time.sleep(0.1)
+    _shown(state, where, "get", "pods", "-n", namespace, "-o", "wide")
+
+
+def _tell_way_on(state: SandboxState) -> None:
+    click.echo(
+        "\nThe fleet stays up. Change it in git, and go on with:\n"
+        f"  export KUBECONFIG={state.kubeconfig}\n"
+        f"  cd {state.folder / REPOSITORY}\n"
+        "  kfleet status\n"
+        f"Take it down with: kfleet sandbox down --name {NAME}"
     )
 
 

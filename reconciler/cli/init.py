@@ -118,6 +118,8 @@ def _print_next(folder: Path, kubeconfig: str) -> None:
         **({export: "where the contexts are"} if kubeconfig else {}),
         f"kfleet validate{option}": "is everything right?",
         f"kfleet render{option}": "the objects that each cluster would hold",
+        f"kfleet plan{option}": "what would change on the clusters",
+        f"kfleet apply{option}": "change it, once the files are committed",
         "kfleet explain queue": "what else can be said",
     }
     width = max(map(len, commands))

@@ -1,8 +1,10 @@
 """`kfleet observe`: what has how much now, and what becomes of it."""
 
 import json
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -41,6 +43,8 @@ def observe(source: Source, observe_for: float, timeout: float, output: str, is_
       kfleet observe --watch
       kfleet observe -o json > seen.json && kfleet plan --observations seen.json
     """
+    if is_watched and output == "json":
+        raise click.UsageError("--watch shows a table; -o json is for a single look")
     computed = compute_or_stop(source)
     connections = connect(computed.spec, timedelta(seconds=timeout))
     try:
@@ -55,26 +59,38 @@ def observe(source: Source, observe_for: float, timeout: float, output: str, is_
         for line in _table(seen):
             click.echo(line)
         tell_conditions(seen)
-    for gap in (*connections.gaps, *seen.desired.gaps):
+    gaps = (*connections.gaps, *seen.desired.gaps)
+    for gap in gaps:
         click.secho(f"gap: {gap}", fg="yellow", err=True)
-    return INCOMPLETE if connections.gaps or seen.desired.gaps else 0
+    return INCOMPLETE if gaps else 0
 
 
 def _watch(computed: Computed, connections: Connections) -> None:
     """Until somebody interrupts it. The ledger on the cluster is read once and then carried on here."""
+    looking = Looking(timedelta())
+    with listening(computed.spec, connections.ports) as buses, _renewed_text() as show:
+        while True:
+            seen = observe_fleet(computed, connections, looking=replace(looking, buses=buses))
+            notices = (f"notice: {condition}" for condition in seen.conditions)
+            gaps = (f"gap: {gap}" for gap in (*connections.gaps, *seen.desired.gaps))
+            show("\n".join((*_table(seen), *notices, *gaps)))
+            if seen.look is not None:
+                looking = replace(looking, kept=Kept(seen.look.ledger, is_there=True))
+            time.sleep(REFRESH)
+
+
+@contextmanager
+def _renewed_text() -> Iterator[Callable[[str], None]]:
+    """A text in place of the one before; in a pipe or a file, one after the other."""
+    if not sys.stdout.isatty():
+        yield click.echo
+        return
     from rich.console import Console  # noqa: PLC0415  (takes a tenth of a second)
     from rich.live import Live  # noqa: PLC0415  (the same)
     from rich.text import Text  # noqa: PLC0415  (the same)
 
-    looking = Looking(timedelta())
-    with listening(computed.spec, connections.ports) as buses, Live(console=Console(), auto_refresh=False) as live:
-        while True:
-            seen = observe_fleet(computed, connections, looking=replace(looking, buses=buses))
-            lines = (*_table(seen), *(f"notice: {condition}" for condition in seen.conditions))
-            live.update(Text("\n".join(lines)), refresh=True)
-            if seen.look is not None:
-                looking = replace(looking, kept=Kept(seen.look.ledger, is_there=True))
-            time.sleep(REFRESH)
+    with Live(console=Console(), auto_refresh=False) as live:
+        yield lambda text: live.update(Text(text), refresh=True)
 
 
 def _record(seen: Computed) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from reconciler.errors import EdgeError, RefusedError
 from reconciler.pipeline.capacity import Looking
 from reconciler.pipeline.offline import Source, committed
 from reconciler.pipeline.online import connect, observe_fleet, plan_fleet
+from reconciler.plan import Plan
 from reconciler.plan.record import plan_record
 from reconciler.status import narrowed, plan_exit_code, plan_markdown, plan_text
 
@@ -77,7 +79,7 @@ def plan(
     record = plan_record(made, source.overlay)
     if out:
         save_record(Path(out), record)
-    shown = narrowed(made, only)
+    shown = _narrowed(made, only)
     if output == "json":
         click.echo(json.dumps(plan_record(shown, source.overlay), indent=2))
     elif output == "markdown":
@@ -95,6 +97,18 @@ def _source_to_save(source: Source) -> Source:
         return source
 
 
+def _narrowed(made: Plan, only: tuple[str, ...]) -> Plan:
+    shown = narrowed(made, only)
+    if made.changes and not shown.changes:
+        globs = ", ".join(map(repr, only))
+        click.secho(
+            f"notice: --only {globs}: no object is like that; an example of one: {made.changes[0].ref}",
+            fg="yellow",
+            err=True,
+        )
+    return shown
+
+
 def save_record(path: Path, record: Mapping[str, Any]) -> None:
     """All of it or nothing: a reader never meets half a plan."""
     partial = path.with_name(f".{path.name}.partial")
@@ -102,5 +116,6 @@ def save_record(path: Path, record: Mapping[str, Any]) -> None:
         partial.write_text(json.dumps(record, indent=2))
         partial.rename(path)
     except OSError as error:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):  # where there is no folder, there is nothing to clean up
+            partial.unlink()
         raise EdgeError(str(path), f"cannot write: {error.strerror}") from error

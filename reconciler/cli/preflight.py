@@ -32,6 +32,11 @@ def preflight(source: Source, timeout: float, is_verbose: bool, output: str) -> 
     Changes nothing. Every plan shows the same obstacles.
 
     \b
+    Examples:
+      kfleet preflight --overlay prod
+      kfleet preflight --revision main -o json
+
+    \b
     Exit codes:
       0  nothing is in the way
       4  something is, or a cluster could not be seen

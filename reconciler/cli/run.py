@@ -8,13 +8,13 @@ from types import FrameType
 import click
 
 from reconciler.cli.logs import set_up_logs
-from reconciler.cli.source import source_options, timeout_option
+from reconciler.cli.source import commit_options, timeout_option
 from reconciler.pipeline.offline import Source
 from reconciler.run import Settings, run_loop
 
 
 @click.command()
-@source_options
+@commit_options
 @timeout_option
 @click.option(
     "--interval",

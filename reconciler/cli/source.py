@@ -9,25 +9,34 @@ import click
 from reconciler.pipeline.offline import Computed, Source, compute, read_files
 from reconciler.spec import FleetFiles
 
-_OPTIONS = (
-    click.option("--repo", default=".", show_default=True, help="Repository: a path, or an https, ssh or file URL."),
-    click.option(
-        "--revision", default="", metavar="REV", help="Branch, tag or commit. [default: the working tree as it is]"
-    ),
+_REPO = click.option("--repo", default=".", show_default=True, help="Repository: a path, or an https, ssh or file URL.")
+_PLACE = (
     click.option("--path", default="fleet", show_default=True, help="Folder of the fleet, in the repository or not."),
     click.option("--overlay", default="", metavar="NAME", help="Overlay to lay over the fleet, from overlays/NAME."),
 )
 
 
 def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the four options, as one argument `source`."""
+    """Give a command that changes nothing the four options, as one argument `source`."""
+    return _with_options(command, "the working tree as it is")
+
+
+def commit_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The same for a command that writes to clusters: it takes a commit."""
+    return _with_options(command, "HEAD")
+
+
+def _with_options(command: Callable[..., Any], default: str) -> Callable[..., Any]:
+    revision = click.option(
+        "--revision", default="", metavar="REV", help=f"Branch, tag or commit. [default: {default}]"
+    )
 
     @wraps(command)
     def with_source(*, repo: str, revision: str, path: str, overlay: str, **others: Any) -> Any:
         return command(source=Source(repo, revision, path, overlay), **others)
 
     decorated: Callable[..., Any] = with_source
-    for option in reversed(_OPTIONS):
+    for option in reversed((_REPO, revision, *_PLACE)):
         decorated = option(decorated)
     return decorated
 

@@ -28,6 +28,11 @@ def status(source: Source, looking: Looking, timeout: float, output: str) -> int
     """Show how each cluster is: reachable, versions, objects, and what is not well.
 
     Exits with 0 when every cluster could be seen and every object is as wanted and works, with 4 otherwise.
+
+    \b
+    Examples:
+      kfleet status --overlay prod
+      kfleet status -o json | jq -r '.clusters[] | select(.reachable | not) | .name'
     """
     computed = compute_or_stop(source)
     connections = connect(computed.spec, timedelta(seconds=timeout))

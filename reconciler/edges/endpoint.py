@@ -8,6 +8,8 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 
 from reconciler.errors import EdgeError
 
+LAST_PORT = 65535
+
 Check = Callable[[], str]
 
 
@@ -16,15 +18,16 @@ class Endpoint:
 
     def __init__(self, address: str, registry: CollectorRegistry, is_alive: Check, is_ready: Check) -> None:
         host, _, port = address.rpartition(":")
+        if not port.isdecimal() or int(port) > LAST_PORT:
+            raise EdgeError(f"--listen {address}", "is no address", "say ADDRESS:PORT, such as 127.0.0.1:9464")
         checks = {"/healthz": is_alive, "/readyz": is_ready}
         handler = type("Handler", (_Handler,), {"registry": registry, "checks": checks})
         try:
             self._server = ThreadingHTTPServer((host.strip("[]"), int(port)), handler)
-        except (OSError, ValueError, OverflowError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise EdgeError(
-                f"--listen {address}", f"cannot listen there: {reason.lower()}", "say ADDRESS:PORT"
-            ) from error
+        except OSError as error:
+            problem = f"cannot listen there: {(error.strerror or str(error)).lower()}"
+            hint = "choose another ADDRESS:PORT; with port 0 a free one is taken"
+            raise EdgeError(f"--listen {address}", problem, hint) from error
         self._server.daemon_threads = True
         threading.Thread(target=self._server.serve_forever, name="http", daemon=True).start()
 

@@ -19,18 +19,12 @@ from git.exc import GitCommandError, InvalidGitRepositoryError, NoSuchPathError
 from git.objects import Blob, Submodule, Tree
 
 from reconciler.errors import GitError
-from reconciler.spec.files import (
-    MAX_FILE_BYTES,
-    MAX_FILES,
-    MAX_TOTAL_BYTES,
-    SUFFIXES,
-    FleetFiles,
-    overlays_beside,
-)
+from reconciler.spec.files import MAX_FILE_BYTES, MAX_FILES, MAX_TOTAL_BYTES, SUFFIXES, FleetFiles, overlays_beside
 
 TRANSPORTS = ("https", "ssh", "file")
 FETCH_SECONDS = 300
 
+_THEIR_HEAD = "refs/kfleet/head"
 _SCP_LIKE = re.compile(r"(?:[A-Za-z0-9._-]+@)?[A-Za-z0-9][A-Za-z0-9.-]*:[^:].*")
 _SYMLINK_MODE = 0o120000
 _ENVIRONMENT = {
@@ -63,6 +57,10 @@ class Repository:
 
     def resolve(self, revision: str) -> str:
         """The commit that a branch, a tag or an abbreviated commit stands for."""
+        if revision == "HEAD" and is_url(self._source):
+            # The HEAD of the clone is not the other side's: it says how this machine likes to call a first branch.
+            self._fetch_into_clone(f"+HEAD:{_THEIR_HEAD}")
+            revision = _THEIR_HEAD
         with self._asked(f"there is no revision {revision!r}"):
             return str(self._repo.git.rev_parse("--verify", "--end-of-options", f"{revision}^{{commit}}"))
 
@@ -74,6 +72,8 @@ class Repository:
 
     def default_branch(self) -> str:
         """The branch that the origin starts from, as far as this repository knows it; otherwise main."""
+        if is_url(self._source):
+            return "HEAD"
         try:
             return str(self._repo.git.rev_parse("--abbrev-ref", "--verify", "origin/HEAD"))
         except GitCommandError:
@@ -92,19 +92,14 @@ class Repository:
 
     def fetch(self) -> None:
         """Bring the branches and tags of a cached clone up to date; a local repository is what it is."""
-        if not is_url(self._source):
-            return
-        refs = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
+        if is_url(self._source):
+            self._fetch_into_clone("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
+
+    def _fetch_into_clone(self, *refs: str) -> None:
         with self._asked("cannot be fetched"):
             # The URL is not kept in the clone: it may hold a password.
-            self._repo.git.fetch(
-                "--prune",
-                "--no-recurse-submodules",
-                "--end-of-options",
-                self._source,
-                *refs,
-                kill_after_timeout=FETCH_SECONDS,
-            )
+            arguments = ("--prune", "--no-recurse-submodules", "--end-of-options", self._source, *refs)
+            self._repo.git.fetch(*arguments, kill_after_timeout=FETCH_SECONDS)
 
     def read(self, revision: str, path: str = "fleet") -> FleetFiles:
         """The files of one revision, from the object store."""

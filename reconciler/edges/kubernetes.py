@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 
 FIELD_MANAGER = "kfleet"
 PAGE = 500
+UNAUTHORIZED = 401
 TIMEOUT = timedelta(seconds=30)  # for one answer; a connection must stand within a sixth of it
 COMEBACKS = 10  # a server that has just started asks for some seconds, one at a time
 LONGEST_PAUSE = 5
@@ -47,7 +48,10 @@ class ApiServer:
         connections: int = 16,
     ) -> None:
         self.cluster, self.access, self.timeout = cluster, access, timeout
-        self._pool = new_pool(access, connections)
+        try:
+            self._pool = new_pool(access, connections)
+        except ValueError as error:
+            raise ClusterError(cluster, f"cannot log in at {access.server}: {error}") from None
         self._kinds: dict[str, tuple[ApiKind, ...]] = {}
         self._kinds_lock = threading.Lock()
 
@@ -232,6 +236,8 @@ def _decoded(text: bytes) -> dict[str, Any]:
 def _refusal(cluster: ClusterName, request: str, status: int, body: bytes) -> ClusterError:
     answer = _decoded(body)
     message = str(answer.get("message") or answer.get("text") or "no message").strip()
+    if status == UNAUTHORIZED:
+        message += " (the token or certificate has expired, was revoked, or is another cluster's: renew it)"
     causes = tuple(
         FieldCause(cause.get("reason", ""), cause.get("field", ""), cause.get("message", ""))
         for cause in (answer.get("details") or {}).get("causes") or ()

@@ -35,12 +35,13 @@ def find_ailments(
 ) -> Iterator[Ailment]:
     """The wanted objects that are there and not well, and what MultiKueue misses on workers without saying so.
 
-    What is not there is the plan's matter. On a cluster that is `drained` queues are meant to stand still.
+    What is not there is the plan's matter. On a cluster that is `drained` queues are meant to stand still, and so is a
+    manager's queue whose workers all are.
     """
     for view in views:
         entries = desired.of_cluster(view.name)
-        queues = [entry for entry in entries if entry.ref.kind == "ClusterQueue" and view.name in drained]
-        stopped = {entry.ref.name for entry in queues if _is_stopped(entry)}
+        queues = [entry for entry in entries if entry.ref.kind == "ClusterQueue" and _is_stopped(entry)]
+        stopped = {entry.ref.name for entry in queues if view.name in drained or _waits_with_workers(entry)}
         for entry in entries:
             live = view.live.get(entry.ref)
             ailment = _judge(entry.ref, live) if entry.ref.kind in KINDS and live is not None else None
@@ -58,6 +59,12 @@ def _no_way_in(gap: DeadEnd) -> Ailment:
 
 def _is_stopped(entry: DesiredObject) -> bool:
     return as_map(entry.manifest.get("spec")).get("stopPolicy") in HELD
+
+
+def _waits_with_workers(entry: DesiredObject) -> bool:
+    """Whether the fleet stops a queue whose document says nothing of it."""
+    spec = as_map(entry.document.value.get("spec"))
+    return entry.document.kind == "Queue" and spec.get("stopPolicy") not in HELD
 
 
 def _is_wished(ailment: Ailment, entry: DesiredObject, stopped: set[str]) -> bool:

@@ -63,7 +63,9 @@ def committed(source: Source) -> Source:
         raise RefusedError(f"{source.repo}: is no git repository, so there is no commit to apply; see --working-tree")
     with open_repository(source.repo) as repository:
         if repository.is_dirty(source.path):
-            raise RefusedError(f"{source.repo}: {source.path} holds changes that are not committed; see --working-tree")
+            raise RefusedError(
+                f"{source.repo}: {source.path} holds changes that are not committed; commit them, or see --working-tree"
+            )
         return replace(source, revision=repository.resolve("HEAD"))
 
 

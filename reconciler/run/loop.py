@@ -50,6 +50,7 @@ class _Loop:
         self._failures = 0
         self._began: float | None = None
         self._holder = new_holder()
+        self._told = ""  # why there is no lease: tried every second, and said once
 
     def run(self, on_listening: Callable[[int], None]) -> None:
         endpoint = Endpoint(self._settings.listen, self._metrics.registry, self._is_alive, self._is_ready)
@@ -79,12 +80,15 @@ class _Loop:
             log.info("waiting for the lease", extra={"lease": f"{keeper.name}/{name.namespace}/{name.name}"})
             with held_lease(port, name, self._holder, waits=self._stop) as lost:
                 log.info("leading", extra={"holder": self._holder})
+                self._told = ""
                 self._metrics.is_leader = True
                 self._cycle_on(keeper, lost)
         except RefusedError:
             return
         except ClusterError as error:
-            log.warning("no lease", extra={"cluster": keeper.name, "problem": error.problem})
+            if error.problem != self._told:
+                log.warning("no lease", extra={"cluster": keeper.name, "problem": error.problem})
+            self._told = error.problem
             self._stop.wait(FIRST_PAUSE.total_seconds())
         finally:
             self._metrics.is_leader = False
@@ -152,7 +156,7 @@ def _log(report: CycleReport, reasons: tuple[str, ...]) -> None:
     facts = {
         "revision": report.plan.revision[:12],
         "reasons": list(reasons) or ["interval"],
-        "writes": len(report.plan.writes),
+        "writes": sum(one.is_done for outcome in report.outcomes for one in outcome.outcomes),
         "gaps": len(report.plan.gaps),
         "refusals": len(report.plan.refusals),
         "milliseconds": round(1000 * report.seconds),

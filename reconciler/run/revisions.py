@@ -64,6 +64,8 @@ class Revisions:
             self._now = Followed(before.computed, _text(error))
         if self._now.problem and self._now.problem != before.problem:
             log.error("revision", extra={"problem": self._now.problem})
+        elif before.problem and not self._now.problem and self._now.computed is before.computed:
+            log.info("the repository can be read again", extra={"revision": self._read})
         if self._now != before:
             self._on_change("git")
 
@@ -77,7 +79,8 @@ class Revisions:
         computed = compute(files, self._source.overlay)
         if computed.errors:
             shown = "; ".join(f"{finding.place}: {finding.problem}" for finding in computed.errors[:5])
-            return Followed(self._now.computed, f"{commit[:12]} has {len(computed.errors)} errors: {shown}")
+            count = f"{len(computed.errors)} error{'s' if len(computed.errors) > 1 else ''}"
+            return Followed(self._now.computed, f"{commit[:12]} has {count}: {shown}")
         self._is_bad = False
         log.info("revision", extra={"revision": commit})
         return Followed(computed)

@@ -77,7 +77,7 @@ def _bring_up(sandbox: "Sandbox", wish: Wish, report: Callable[[str], None]) -> 
     sandbox.state.save()
     if wish.is_owned:
         sandbox.start(_watchdog_part(sandbox.folder, wish.name))
-    etcd_port, peer_port, nats_port = free_ports(3)
+    etcd_port, peer_port, nats_port = sandbox.take_ports(3)
     sandbox.start(control_plane.etcd_part(sandbox.folder, etcd_port, peer_port))
     nats = sandbox.start(control_plane.nats_part(sandbox.folder, nats_port, _nats_program()))
     nodes = read_nodes(wish.nodes, wish.worker_names)
@@ -123,6 +123,7 @@ class Sandbox:
         self._lock = threading.Lock()
         self._is_abandoned = threading.Event()
         self._apis: dict[str, ApiServer] = {}
+        self._ports: set[int] = set()
 
     @classmethod
     def find(cls, name: str) -> "Sandbox":
@@ -153,7 +154,7 @@ class Sandbox:
     ) -> SandboxCluster:
         """One more control plane on the same etcd, with an empty store of its own; kwok runs where nodes are given."""
         files = ClusterFiles(self.folder / name)
-        ports = free_ports(7)
+        ports = self.take_ports(7)
         cluster = control_plane.make_cluster(name, kueue_version, files, ports[0])
         self._record(lambda state: replace(state, clusters=_ordered((*state.clusters, cluster))))
         self.start(control_plane.api_server_part(cluster, files, self._state.part("etcd")))
@@ -182,6 +183,13 @@ class Sandbox:
                 parts=tuple(part for part in state.parts if part not in gone),
             )
         )
+
+    def take_ports(self, count: int) -> list[int]:
+        """Ports for parts that are about to start; clusters come up at the same time and must not get the same ones."""
+        with self._lock:
+            ports = free_ports(count, self._ports)
+            self._ports.update(ports)
+        return ports
 
     def add_nodes(self, cluster: str, nodes: Iterable[Manifest]) -> None:
         api = self.api(cluster)

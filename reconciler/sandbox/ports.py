@@ -3,6 +3,7 @@
 import random
 import socket
 import time
+from collections.abc import Collection
 from datetime import timedelta
 
 # Below the range that kernels hand out to outgoing connections, so that nobody takes the port of a part while it is
@@ -10,10 +11,11 @@ from datetime import timedelta
 RANGE = range(20000, 32000)
 
 
-def free_ports(count: int) -> list[int]:
+def free_ports(count: int, given: Collection[int] = ()) -> list[int]:
+    """Ports that nobody listens on, without those that were given away and may not be listened on yet."""
     ports: list[int] = []
     for port in random.sample(RANGE, len(RANGE)):
-        if is_free(port):
+        if port not in given and is_free(port):
             ports.append(port)
         if len(ports) == count:
             break

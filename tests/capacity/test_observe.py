@@ -65,6 +65,24 @@ def test_file_without_observations_is_refused(pool_world: PoolWorld, tmp_path: P
         assert refused.code == 1 and "holds no observations" in refused.err
 
 
+def test_watched_table_in_a_pipe_is_written_again_and_again(pool_world: PoolWorld) -> None:
+    pool_world.commit()
+    command = [kfleet_program(), "observe", "--watch", "--repo", str(pool_world.world.folder)]
+    with (
+        pool_world.speaking(cnaf=announcement("8")),
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process,
+    ):
+        told = (line for line in process.stdout or () if f"{pool_world.subject}.cnaf" in line)
+        assert "cpu 8" in next(told) and "cpu 8" in next(told)
+        process.terminate()
+
+
+def test_watched_table_is_not_for_machines(pool_world: PoolWorld) -> None:
+    pool_world.commit()
+    answer = pool_world.world.run("observe", "--watch", "-o", "json")
+    assert answer.code == 2 and "-o json is for a single look" in answer.err
+
+
 def test_watched_table_follows_the_pools_until_it_is_interrupted(pool_world: PoolWorld) -> None:
     pool_world.commit()
     screen, terminal = pty.openpty()

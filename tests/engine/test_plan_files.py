@@ -120,13 +120,22 @@ def test_plan_that_cannot_be_saved_is_said_so(world: World, tmp_path: Path) -> N
     world.commit(flavor(world.name))
     answer = world.run("plan", "--out", str(tmp_path / "nowhere" / "plan.json"))
     assert answer.code == 1 and "cannot write: No such file or directory" in answer.err
+    answer = world.plan("--out", str(world.folder / "fleet" / "fleet.yaml" / "plan.json"))
+    assert answer.code == 1 and "cannot write: Not a directory" in answer.err
+
+
+def test_plan_of_no_object_says_what_objects_are_like(world: World) -> None:
+    world.commit(flavor(world.name))
+    told = f"notice: --only 'Flavor': no object is like that; an example of one: worker1/ResourceFlavor/{world.name}\n"
+    assert told in world.plan("--only", "Flavor").err
+    assert "notice" not in world.plan("--only", "*/ResourceFlavor/*").err
 
 
 def test_apply_refuses_files_that_nobody_committed(world: World) -> None:
     world.commit(flavor(world.name))
     world.write(flavor(f"{world.name}-other"))
     answer = world.apply()
-    assert answer.code == 3 and "fleet holds changes that are not committed; see --working-tree" in answer.err
+    assert answer.code == 3 and "changes that are not committed; commit them, or see --working-tree" in answer.err
     assert world.members() == {}
     assert world.apply("--working-tree").code == 0
     assert list(world.members()) == [f"resourceflavors//{world.name}-other"]

@@ -165,6 +165,18 @@ def test_broken_secret_gets_a_new_token_whoever_broke_it(sent: World, content: d
     assert token(sent) != old
 
 
+def test_worker_without_a_way_there_is_told_and_the_others_get_their_tokens(sent: World) -> None:
+    old = {worker: token(sent, worker) for worker in ("worker1", "worker2")}
+    use_access(sent, f"{sent.name}-lost", user={"token": "no\ntoken"})
+    listed = sent.run("credentials list")
+    rotated = sent.run("credentials rotate")
+    assert (listed.code, rotated.code) == (4, 4)
+    for told in (listed.err, rotated.out):
+        assert f"gap: {sent.name}-worker1: the cluster: cannot log in" in told
+    assert token(sent, "worker1") == old["worker1"]
+    assert token(sent, "worker2") != old["worker2"]
+
+
 def test_edited_address_is_put_right_without_a_new_token(sent: World) -> None:
     old, address = token(sent), server(sent)
     live = kubeconfig(sent)

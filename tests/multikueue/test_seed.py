@@ -44,7 +44,7 @@ def test_objects_of_the_walkthrough_send_a_job_to_the_worker_and_back(seed_world
     submitted["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "user-queue"}
     world.api("cluster-01").create(submitted)
     assert eventually(lambda: world.api("cluster-01").get(f"{JOBS}/{name}")["status"].get("succeeded"), 60) == 1
-    assert ran_on(world, "cluster-02") and not ran_on(world, "cluster-01")
+    assert eventually(lambda: ran_on(world, "cluster-02")) and not ran_on(world, "cluster-01")
     assert eventually(lambda: world.run("status").code == 0)
     left = world.plan()
     assert (left.code, left.actions) == (0, {}), left

@@ -100,7 +100,13 @@ def test_tokens_alone_leave_everything_else_as_it_is() -> None:
         ),
         gaps=(Gap(HUB, "a", "b"), Gap(ClusterName("idle"), "a", "b")),
     )
-    found = tokens_only(wide)
+    found = tokens_only(wide, frozenset({ClusterName("east")}))
     assert [(one.name, one.is_complete, one.changes) for one in found.clusters] == [(HUB, False, made.changes)]
     assert [refusal.reason for refusal in found.refusals] == [Refused.MOVED, Refused.FOREIGN]
     assert found.gaps == (Gap(HUB, "a", "b"),)
+
+
+def test_token_that_was_asked_for_and_cannot_be_issued_is_a_gap() -> None:
+    gaps = (Gap(ClusterName("west"), "the cluster", "no context"), Gap(ClusterName("north"), "a", "b"))
+    made = replace(plan(entry(), is_live=True), gaps=gaps)
+    assert tokens_only(made, frozenset({ClusterName("east"), ClusterName("west")})).gaps == gaps[:1]

@@ -76,6 +76,18 @@ def test_run_keeps_the_last_good_revision(world: World, start: StartController) 
     eventually(lambda: quota(world) == "11")
 
 
+def test_run_that_is_refused_says_so_and_counts_no_writes(world: World, start: StartController) -> None:
+    policy = {"prune": {"maxDeletes": 0}}
+    world.commit(*small_fleet(world.name), policy=policy)
+    controller = start("--interval", "1")
+    eventually(lambda: world.finds("localqueues", "main", namespace=world.name))
+    world.commit(*small_fleet(world.name)[:2], policy=policy)
+    eventually(lambda: "DeletesRefused" in reasons_told(world))
+    eventually(lambda: controller.said("cycle")[-1]["refusals"] == 1)
+    assert controller.said("cycle")[-1]["writes"] == 0
+    assert world.finds("localqueues", "main", namespace=world.name)
+
+
 def test_second_replica_waits_and_takes_over_within_15_seconds(world: World, start: StartController) -> None:
     world.commit(*small_fleet(world.name))
     first = start()
@@ -110,6 +122,10 @@ def test_run_says_where_it_cannot_listen(world: World, start: StartController) -
     answer = world.run("run", "--listen", f"127.0.0.1:{first.port}")
     assert answer.code == 1
     assert "cannot listen there: address already in use" in answer.err
+    for address in ("nowhere", "127.0.0.1:http", "127.0.0.1:99999"):
+        answer = world.run("run", "--listen", address)
+        assert answer.code == 1
+        assert f"--listen {address}: is no address\nhint:  say ADDRESS:PORT" in answer.err
 
 
 def test_endpoint_tells_what_there_is(world: World, start: StartController) -> None:
