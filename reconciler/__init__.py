@@ -15,7 +15,9 @@ enforces the direction of imports and the purity.
 | `observations` | 2. clusters and the message bus are looked at; `observed` holds what was seen |
 | `capacity` | how much there is: sightings, the ledger that remembers them, and what of that counts now |
 | `desired` | 3. FleetSpec and what was seen become the objects of each cluster |
+| `placement` | which cluster gets a job that KubeStellar carries, and why |
 | `lint` | what is wrong or suspicious about a spec and its objects, by named rules |
+| `checking` | whether Kueue would admit a job, by what it reads in a manifest and how its queues would answer |
 | `compare` | what a change in git means for the clusters, by two revisions that were computed |
 | `ownership` | whose is what: fields of an object, objects of a cluster |
 | `predict` | 4. clusters are looked at, and asked where looking is not enough; `prediction` holds the answers |
@@ -25,6 +27,9 @@ enforces the direction of imports and the purity.
 | `status`, `health` | 7. plan and outcomes as text, the exit code, and what ails the objects |
 | `leavers` | workers on their way out, and what still runs there |
 | `credential`, `links`, `preflight` | the manager's logins to its workers, and what keeps a fleet from working |
+| `rollout` | Kueue's own Configuration, as seen and as it should come into effect |
+| `rights` | what kfleet itself may do on a cluster |
+| `argocd` | what Argo CD tells its plugin, and what it is told |
 | `pipeline` | the line |
 | `run` | the line again and again, as a controller |
 | `edges` | the outside world, one system per file |

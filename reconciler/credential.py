@@ -52,13 +52,14 @@ class SeenCredential:
     """What the manager holds for a worker; `problem` says why there is no token to keep.
 
     `endpoint` is where the manager believes the worker to be. `rules` are what the worker allows the token to do; None
-    where it did not say.
+    where it did not say. `is_replacing` is a Secret of somebody else that is missing while the one of kfleet is there.
     """
 
     token: Token | None = None
     endpoint: Endpoint | None = None
     problem: str = ""
     is_missing: bool = False
+    is_replacing: bool = False
     rules: tuple[Manifest, ...] | None = field(default=None, repr=False)
 
 

@@ -1,5 +1,6 @@
 """Only one writer at a time: a Lease on the manager, renewed while the work goes on and given back at its end."""
 
+import logging
 import os
 import socket
 import threading
@@ -14,6 +15,8 @@ from typing import Any
 from reconciler.errors import ClusterError, RefusedError
 from reconciler.objects import Manifest
 from reconciler.ports import ClusterPort
+
+log = logging.getLogger(__name__)
 
 DURATION = timedelta(seconds=12)
 POLL = timedelta(seconds=1)
@@ -33,9 +36,9 @@ class LeaseName:
 class Loss:
     """Whether the lease is lost: somebody else has it, or could have it, because it was not renewed for so long."""
 
-    def __init__(self) -> None:
+    def __init__(self, taken: float) -> None:
         self._is_taken = threading.Event()
-        self._renewed = time.monotonic()
+        self._renewed = taken
 
     def note_renewal(self, sent: float) -> None:
         self._renewed = sent
@@ -46,6 +49,9 @@ class Loss:
     def is_set(self) -> bool:
         # By the clock: a renewal that hangs in a silent server must not keep us writing.
         return self._is_taken.is_set() or time.monotonic() - self._renewed > DURATION.total_seconds()
+
+    def why(self) -> str:
+        return "the lease is lost, so another kfleet may be writing; nothing more is written" if self.is_set() else ""
 
 
 def new_holder() -> str:
@@ -59,11 +65,7 @@ def held_lease(port: ClusterPort, name: LeaseName, holder: str, waits: threading
 
     With an event, wait until the lease is free or the event is set; without one, a lease that is held is refused.
     """
-    if waits is None:
-        acquire(port, name, holder)
-    else:
-        await_lease(port, name, holder, waits)
-    lost = Loss()
+    lost = Loss(acquire(port, name, holder) if waits is None else await_lease(port, name, holder, waits))
     ended = threading.Event()
     renewing = threading.Thread(target=_renew, args=(port, name, holder, ended, lost), daemon=True)
     renewing.start()
@@ -77,15 +79,17 @@ def held_lease(port: ClusterPort, name: LeaseName, holder: str, waits: threading
             _release(port, name, holder)
 
 
-def acquire(port: ClusterPort, name: LeaseName, holder: str) -> None:
+def acquire(port: ClusterPort, name: LeaseName, holder: str) -> float:
     """Take a lease that is free or expired; RefusedError says who holds it otherwise."""
     lease = _find(port, name)
     if lease is not None:
         _refuse_if_held(port, name, lease, holder)
-    _take(port, name, lease, holder)
+    return _take(port, name, lease, holder)
 
 
-def _take(port: ClusterPort, name: LeaseName, lease: Manifest | None, holder: str) -> None:
+def _take(port: ClusterPort, name: LeaseName, lease: Manifest | None, holder: str) -> float:
+    """When the wish was sent: the others count from then on, however long the answer takes."""
+    sent = time.monotonic()
     try:
         if lease is None:
             port.create(_manifest(name, holder))
@@ -95,15 +99,16 @@ def _take(port: ClusterPort, name: LeaseName, lease: Manifest | None, holder: st
         if error.status != 409:
             raise
         raise RefusedError(f"{port.cluster}: another kfleet was faster to start; try again when it is done") from error
+    return sent
 
 
-def await_lease(port: ClusterPort, name: LeaseName, holder: str, ended: threading.Event) -> None:
+def await_lease(port: ClusterPort, name: LeaseName, holder: str, ended: threading.Event) -> float:
     """Take the lease as soon as it is free, or its holder has not renewed it for as long as it lasts.
 
     That time is taken by the own clock: two machines need not agree on what time it is.
     """
     seen: tuple[str, str] | None = None
-    since = time.monotonic()
+    since, told = time.monotonic(), ""
     while not ended.is_set():
         try:
             lease = port.find(name.path)
@@ -113,11 +118,15 @@ def await_lease(port: ClusterPort, name: LeaseName, holder: str, ended: threadin
                 seen, since = shown, time.monotonic()
             seconds = int(spec.get("leaseDurationSeconds") or 0)
             if not shown[0] or shown[0] == holder or time.monotonic() - since > seconds:
-                _take(port, name, lease, holder)
-                return
-        except (ClusterError, RefusedError):
-            # The server is down, or another one was faster: both may be over soon.
+                return _take(port, name, lease, holder)
+            told = ""
+        except RefusedError:
+            seen = None  # another one was faster
+        except ClusterError as error:
             seen = None
+            if error.problem != told:
+                log.warning("no lease", extra={"cluster": port.cluster, "problem": error.problem})
+            told = error.problem
         ended.wait(POLL.total_seconds())
     raise RefusedError(f"{port.cluster}: stopped while waiting for the lease {name.name}")
 

@@ -3,15 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NewType
+from typing import Any, NamedTuple, NewType
 
 ClusterName = NewType("ClusterName", str)
 Manifest = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Ref:
-    """The identity of an object: without its version, which says only how it is written down."""
+class Ref(NamedTuple):
+    """The identity of an object: without its version, which says only how it is written down.
+
+    A tuple, because it is the key of everything that was seen, and those are hashed and compared many times faster.
+    """
 
     cluster: ClusterName
     group: str
@@ -49,6 +51,7 @@ class Check(StrEnum):
     """What preflight looks at: a closed list."""
 
     KUEUE = "kueue"
+    KUBESTELLAR = "kubestellar"
     VERSION = "version"
     FRAMEWORKS = "frameworks"
     CREDENTIAL = "credential"

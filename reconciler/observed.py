@@ -8,6 +8,8 @@ from reconciler.leavers import Leavers
 from reconciler.links import Links
 from reconciler.objects import ClusterName, Gap, Manifest
 from reconciler.quantity import Quantity
+from reconciler.rollout import SeenConfiguration
+from reconciler.spec.kubestellar import PolicyShape
 
 Amounts = Mapping[str, Quantity]
 
@@ -64,7 +66,8 @@ Usage = Mapping[UsePlace, Amounts]
 class Observations:
     """One look at the world. What is not in here was not seen, which never means that it is not there.
 
-    `pools` stand in the order in which queues try them; None where nobody listened.
+    `pools` stand in the order in which queues try them; None where nobody listened. `policy_shape` is what the
+    manager's KubeStellar takes.
     """
 
     capacities: Capacities = field(default_factory=dict)
@@ -73,6 +76,8 @@ class Observations:
     usage: Usage = field(default_factory=dict)
     links: Links | None = None
     leavers: Leavers | None = None
+    configurations: Mapping[ClusterName, SeenConfiguration] = field(default_factory=dict)
+    policy_shape: PolicyShape | None = None
 
 
 NOTHING_SEEN = Observations()

@@ -1,6 +1,8 @@
 """What became of a plan, as values."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from reconciler.objects import ClusterName, Ref
 from reconciler.plan.model import Action
@@ -31,3 +33,25 @@ class ClusterOutcome:
     @property
     def is_done(self) -> bool:
         return not self.problem and all(outcome.is_done for outcome in self.outcomes)
+
+
+def outcome_record(outcomes: Iterable[ClusterOutcome]) -> list[dict[str, Any]]:
+    """What became of a plan, for machines."""
+    return [
+        {
+            "cluster": cluster.name,
+            "done": cluster.is_done,
+            "problem": cluster.problem,
+            "changes": [
+                {
+                    "object": str(entry.ref),
+                    "action": entry.action.value,
+                    "done": entry.is_done,
+                    "problem": entry.problem,
+                    "attempts": entry.attempts,
+                }
+                for entry in cluster.outcomes
+            ],
+        }
+        for cluster in outcomes
+    ]

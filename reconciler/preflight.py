@@ -12,11 +12,12 @@ from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.links import Links
 from reconciler.objects import Check, ClusterName, Manifest, Obstacle, Ref
 from reconciler.prediction import ClusterView
+from reconciler.rights import verbs_for
 from reconciler.spec.model import Cluster, FleetSpec
 
 _RBAC = "rbac.authorization.k8s.io"
-_VERBS = ("get", "list", "create", "patch", "delete")
 _SHOWN = 8
+POLICY = ("control.kubestellar.io", "BindingPolicy")
 IDENTIFIERS_SINCE = KueueVersion(0, 18)
 
 
@@ -55,6 +56,7 @@ def find_obstacles(facts: Facts) -> tuple[Obstacle, ...]:
         if view is None:
             continue
         found += _check_kueue(cluster, view, facts)
+        found += _check_kubestellar(cluster, view, facts)
         found += _check_rights(cluster, view, facts)
         if facts.links and cluster in facts.workers:
             found += _check_worker(_Worker(cluster, view, facts.links, facts))
@@ -70,6 +72,14 @@ def _check_kueue(cluster: Cluster, view: ClusterView, facts: Facts) -> Iterator[
     if is_needed and not is_coming and (GROUP, "ClusterQueue") not in view.served:
         problem = "Kueue is not installed: its kinds are not served"
         yield Obstacle(cluster.name, Check.KUEUE, problem, "install Kueue there first")
+
+
+def _check_kubestellar(cluster: Cluster, view: ClusterView, facts: Facts) -> Iterator[Obstacle]:
+    is_needed = any((entry.ref.group, entry.ref.kind) == POLICY for entry in facts.desired.of_cluster(cluster.name))
+    if is_needed and POLICY not in view.served:
+        problem = "KubeStellar is not installed: no BindingPolicy is served, and nobody would carry the jobs"
+        remedy = "make the manager a workload description space of KubeStellar, or use dispatch: multikueue"
+        yield Obstacle(cluster.name, Check.KUBESTELLAR, problem, remedy)
 
 
 def _check_worker(worker: _Worker) -> list[Obstacle]:
@@ -228,7 +238,7 @@ def _needs(cluster: Cluster, view: ClusterView, desired: Desired) -> Mapping[tup
     for entry in desired.of_cluster(cluster.name):
         versions = view.served.get((entry.ref.group, entry.ref.kind), ())
         if versions and entry.ref.namespace in {"", cluster.kueue.namespace}:
-            found[entry.ref.group, versions[0].plural] = _VERBS
+            found[entry.ref.group, versions[0].plural] = verbs_for(entry.ref.group, versions[0].plural)
         if entry.ref.kind == "ServiceAccount":
             found["", "serviceaccounts/token"] = ("create",)
     return found

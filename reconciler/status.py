@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
+from reconciler.objects import Ref
 from reconciler.outcome import ClusterOutcome
 from reconciler.plan import Action, Change, Plan
 from reconciler.texts import (
@@ -36,6 +37,7 @@ COLOURS = {
 }
 CHANGES, REFUSED, INCOMPLETE = 2, 3, 4
 MARKER = "<!-- kfleet plan -->"
+MOST_JOBS = 50
 _COLUMNS = (Action.CREATE, Action.UPDATE, Action.REPLACE, Action.DELETE, Action.HOLD, Action.KEEP)
 
 
@@ -44,7 +46,7 @@ def plan_exit_code(plan: Plan, *, is_detailed: bool) -> int:
         return REFUSED
     if plan.gaps:
         return INCOMPLETE
-    return CHANGES if is_detailed and plan.writes else 0
+    return CHANGES if is_detailed and plan.has_work else 0
 
 
 def apply_exit_code(plan: Plan, outcomes: tuple[ClusterOutcome, ...]) -> int:
@@ -57,6 +59,7 @@ def apply_exit_code(plan: Plan, outcomes: tuple[ClusterOutcome, ...]) -> int:
 def plan_text(plan: Plan, paint: Paint = unpainted, took: str = "") -> str:
     """Every change with its reason and fields; objects that stay as they are are only counted."""
     lines = [line for cluster in plan.clusters for line in _cluster_lines(cluster.name, cluster.changes, paint)]
+    lines += _placement_lines(plan, paint)
     lines += [paint(f"waiting: {entry}", "cyan") for entry in plan.waiting]
     lines += [paint(f"gap: {gap}", "yellow") for gap in plan.gaps]
     lines += [paint(f"obstacle: {obstacle}", "yellow") for obstacle in plan.obstacles]
@@ -64,22 +67,26 @@ def plan_text(plan: Plan, paint: Paint = unpainted, took: str = "") -> str:
     return "\n".join((*lines, summary(plan, took)))
 
 
+def _placement_lines(plan: Plan, paint: Paint) -> Iterator[str]:
+    if plan.placements:
+        yield paint("jobs", "bold")
+    for step in plan.placements:
+        yield f"  {paint(step.verb.value, 'magenta')}{str(step).removeprefix(step.verb.value)}"
+
+
 def narrowed(plan: Plan, patterns: tuple[str, ...]) -> Plan:
     """The part of a plan about objects like `cluster/Kind/namespace/name`; everything without patterns."""
     if not patterns:
         return plan
+
+    def is_meant(ref: Ref) -> bool:
+        return any(fnmatchcase(str(ref), pattern) for pattern in patterns)
+
     clusters = tuple(
-        replace(
-            cluster,
-            changes=tuple(
-                change
-                for change in cluster.changes
-                if any(fnmatchcase(str(change.ref), pattern) for pattern in patterns)
-            ),
-        )
+        replace(cluster, changes=tuple(change for change in cluster.changes if is_meant(change.ref)))
         for cluster in plan.clusters
     )
-    return replace(plan, clusters=clusters)
+    return replace(plan, clusters=clusters, placements=tuple(step for step in plan.placements if is_meant(step.ref)))
 
 
 def plan_markdown(plan: Plan, limit: int = COMMENT_LIMIT) -> str:
@@ -89,6 +96,8 @@ def plan_markdown(plan: Plan, limit: int = COMMENT_LIMIT) -> str:
     head += [f"- **gap** {one_line(str(gap))}" for gap in plan.gaps]
     head += [f"- **waiting** {one_line(str(entry))}" for entry in plan.waiting]
     head += [f"- **obstacle** {one_line(str(obstacle))}" for obstacle in plan.obstacles]
+    head += [f"- **job** {one_line(str(step))}" for step in plan.placements[:MOST_JOBS]]
+    head += [f"- **job** and {more} more" for more in (len(plan.placements) - MOST_JOBS,) if more > 0]
     return comment(head, [_markdown_part(cluster.name, cluster.changes) for cluster in plan.clusters], limit)
 
 
@@ -116,7 +125,7 @@ def summary(plan: Plan, took: str = "") -> str:
     clusters = f"{len(plan.clusters)} cluster" + ("" if len(plan.clusters) == 1 else "s")
     idle = ": the look was incomplete" if plan.gaps else ": no changes"
     facts = ", ".join(filter(None, (clusters, took)))
-    return f"{counts or 'no objects'} ({facts})" + ("" if plan.writes or plan.refusals else idle)
+    return f"{counts or 'no objects'} ({facts})" + ("" if plan.has_work or plan.refusals else idle)
 
 
 def outcome_text(outcomes: tuple[ClusterOutcome, ...], paint: Paint = unpainted) -> str:

@@ -1,5 +1,6 @@
 """What people read: a value on one line, and a comment on a pull request that is never longer than a forge takes."""
 
+import hashlib
 import html
 import json
 import re
@@ -10,6 +11,7 @@ from typing import Any
 
 COMMENT_LIMIT = 65_536
 LONGEST_NAME = 200
+LONGEST_FILE = 1000
 _BACKTICKS = re.compile("`+")
 
 Paint = Callable[[str, str], str]
@@ -47,6 +49,9 @@ def shown(value: Any) -> str:
     """On one line, and without anything that a terminal would obey."""
     if value is None:
         return "(none)"
+    if isinstance(value, str) and len(value) > LONGEST_FILE and "\n" in value:
+        # A file in a ConfigMap, say: told from another one, and not poured onto a line.
+        return f"({len(value)} characters, sha256:{hashlib.sha256(value.encode()).hexdigest()[:8]})"
     if isinstance(value, str) and value and value.isprintable():
         return value
     text = json.dumps(value, ensure_ascii=False)

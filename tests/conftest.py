@@ -10,18 +10,23 @@ from pathlib import Path
 import nats
 import pytest
 import yaml
+from hypothesis import settings
 
 import reconciler
 from reconciler.objects import ClusterName
 from reconciler.sandbox import fleet as sandbox_fleet
 from reconciler.sandbox.build import build_programs
 from reconciler.sandbox.fleet import Sandbox
-from reconciler.sandbox.programs import PROGRAMS
+from reconciler.sandbox.nodes import node_manifest
+from reconciler.sandbox.programs import DEFAULT_KUEUE, PROGRAMS
 from reconciler.sandbox.wish import Wish
 from tests.support import OLD_KUEUE, Kfleet, eventually, kfleet_program
 
 CRDS = Path(reconciler.__file__).parent / "crds"
 _numbers = itertools.count(1)
+# How long an example takes says something about the machine, and nothing about what is right.
+settings.register_profile("kfleet", deadline=None)
+settings.load_profile("kfleet")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -48,6 +53,16 @@ def fleet(_own_state_folder: None, _programs: None) -> Iterator[Sandbox]:
     sandbox = sandbox_fleet.up(wish)
     yield sandbox
     sandbox.down()
+
+
+@pytest.fixture(scope="session")
+def restartable(fleet: Sandbox) -> Iterator[ClusterName]:
+    """A cluster with a node of 128 cores, whose Kueue may be given another Configuration and be restarted."""
+    name = ClusterName("restartable")
+    shape = {"cpu": "128", "memory": "512Gi", "nvidia.com/gpu": "16", "pods": "110"}
+    fleet.add_cluster(name, DEFAULT_KUEUE, [node_manifest("large", shape)])
+    yield name
+    fleet.remove_cluster(name)
 
 
 @pytest.fixture

@@ -1,12 +1,17 @@
 """How a cluster is reached, tried on a real API server."""
 
+import contextlib
 import json
 import os
 import shutil
+import socket
 import sys
+import threading
 from base64 import b64encode
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from socketserver import StreamRequestHandler, ThreadingTCPServer
+from typing import Any, ClassVar
 
 import pytest
 import yaml
@@ -162,3 +167,84 @@ def test_access_that_is_wrong_is_one_message(fleet: Sandbox, tmp_path: Path, acc
 def test_access_never_shows_itself(fleet: Sandbox) -> None:
     known = fleet.state.cluster("worker1").access
     assert repr(known) == f"Access({known.server})"
+
+
+def kubeconfig_with(fleet: Sandbox, folder: Path, **server: str) -> Path:
+    """The kubeconfig of worker1, with more fields of its server."""
+    content = yaml.safe_load((fleet.folder / "worker1" / "kubeconfig").read_text())
+    content["clusters"][0]["cluster"] |= {name.replace("_", "-"): value for name, value in server.items()}
+    path = folder / "config"
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+def test_access_by_a_server_name_of_its_own(fleet: Sandbox, tmp_path: Path) -> None:
+    known = kubeconfig_with(fleet, tmp_path, tls_server_name="kubernetes.default.svc")
+    assert uid_through(f"{{kubeconfig: {known}}}") == uid_of(fleet)
+    strange = kubeconfig_with(fleet, tmp_path, tls_server_name="mars.example")
+    with pytest.raises(ClusterError, match=r"not valid for 'mars\.example'"):
+        uid_through(f"{{kubeconfig: {strange}}}")
+
+
+class Tunnel(StreamRequestHandler):
+    """An HTTP proxy that asks for a login and passes everything on."""
+
+    asked: ClassVar[list[str]] = []
+
+    def handle(self) -> None:
+        lines = [line.decode().strip() for line in iter(self.rfile.readline, b"\r\n")]
+        host, _, port = lines[0].split()[1].partition(":")
+        self.asked.append(host)
+        self.asked.extend(line for line in lines if line.lower().startswith("proxy-authorization"))
+        if host != "127.0.0.1":
+            self.wfile.write(b"HTTP/1.1 502 Bad Gateway\r\n\r\n")
+            return
+        with socket.create_connection((host, int(port))) as server:
+            self.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n")
+            back = threading.Thread(target=self._copy, args=(server, self.connection))
+            back.start()
+            self._copy(self.connection, server)
+            back.join()
+
+    @staticmethod
+    def _copy(source: socket.socket, target: socket.socket) -> None:
+        with contextlib.suppress(OSError):  # whoever has hung up has read what it wanted
+            while data := source.recv(65536):
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+
+
+@pytest.fixture
+def tunnel() -> Iterator[str]:
+    Tunnel.asked.clear()
+    with ThreadingTCPServer(("127.0.0.1", 0), Tunnel) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+def test_access_through_a_proxy_that_wants_a_login(fleet: Sandbox, tmp_path: Path, tunnel: str) -> None:
+    path = kubeconfig_with(fleet, tmp_path, proxy_url=f"http://me:sesame@{tunnel}")
+    assert uid_through(f"{{kubeconfig: {path}}}") == uid_of(fleet)
+    login = b64encode(b"me:sesame").decode()
+    assert [line.lower() for line in Tunnel.asked] == ["127.0.0.1", f"proxy-authorization: basic {login}".lower()]
+
+
+def test_proxy_of_the_environment_is_for_other_machines_only(
+    fleet: Sandbox, tmp_path: Path, tunnel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", f"http://{tunnel}")
+    monkeypatch.setenv("NO_PROXY", "hub.example")
+    assert uid_through(f"{{context: worker1, kubeconfig: {fleet.state.kubeconfig}}}") == uid_of(fleet)
+    for host in ("hub.example", "elsewhere.invalid"):
+        path = kubeconfig_with(fleet, tmp_path, server=f"https://{host}:1")
+        with pytest.raises(ClusterError):
+            uid_through(f"{{kubeconfig: {path}}}")
+    assert Tunnel.asked == ["elsewhere.invalid"]
+
+
+def test_proxy_of_another_kind_is_refused_and_its_password_not_told(fleet: Sandbox, tmp_path: Path) -> None:
+    path = kubeconfig_with(fleet, tmp_path, proxy_url="socks5://me:sesame@127.0.0.1:1")
+    with pytest.raises(ClusterError, match="its proxy is of the scheme socks5") as failure:
+        uid_through(f"{{kubeconfig: {path}}}")
+    assert "sesame" not in str(failure.value)

@@ -3,6 +3,7 @@
 import importlib
 import json
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -54,10 +55,35 @@ def test_links_of_documents_lead_somewhere() -> None:
     dead = [
         f"{document.name}: {target}"
         for document in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
-        for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", document.read_text())
+        for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", re.sub(r"`[^`\n]*`", "", document.read_text()))
         if not (document.parent / target).exists()
     ]
     assert dead == []
+
+
+def written_commands() -> Iterator[tuple[str, list[str]]]:
+    """Every `kfleet …` line of a code block, as its document and its words."""
+    for document in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
+        for block in re.findall(r"^```(?:sh|console|bash)\n(.*?)^```", document.read_text(), re.MULTILINE | re.DOTALL):
+            for line in re.findall(r"^(?:\$ )?kfleet (.*)$", block.replace("\\\n", " "), re.MULTILINE):
+                words = shlex.split(re.split(r" (?:[|>&]|2>)", line)[0], comments=True)
+                yield f"{document.name}: kfleet {line}", words
+
+
+@pytest.mark.parametrize(("where", "words"), [*written_commands()])
+def test_command_in_a_document_exists_with_its_options(where: str, words: list[str]) -> None:
+    assert words[0] in cli.COMMANDS or words[0].startswith("--"), where
+    if words[0].startswith("--"):
+        return
+    found = command(words[0])
+    for word in words[1:]:
+        if word == "--":
+            break
+        if isinstance(found, click.Group) and not word.startswith("-"):
+            found = found.commands[word]
+        if word.startswith("-") and word != "-":
+            known = {option for parameter in found.params for option in parameter.opts} | {"-h", "--help"}
+            assert word.partition("=")[0] in known, where
 
 
 # Conditions on properties that are described where they are declared.

@@ -1,6 +1,7 @@
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -279,3 +280,20 @@ def test_explain_runs_as_a_command(kfleet: Kfleet) -> None:
     good, bad = kfleet("explain", "queue.dispatch"), kfleet("explain", "queue.dispach")
     assert good.returncode == 0 and "multikueue, kubestellar, none" in good.stdout and good.stderr == ""
     assert bad.returncode == 1 and bad.stderr == "error: queue: no field 'dispach'; did you mean dispatch?\n"
+
+
+def test_explain_takes_a_name_for_workloads_only(capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["explain", "queue", "team/train"]) == 2
+    assert "only a workload has a name to be explained" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["", "train", "a/b/c"])
+def test_explain_workload_needs_namespace_and_name(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    assert execute(["explain", "workload", *([name] if name else [])]) == 1
+    assert "write the job or its Workload as NAMESPACE/NAME" in capsys.readouterr().err
+
+
+def test_explain_workload_needs_a_queue_that_kubestellar_serves(capsys: pytest.CaptureFixture[str]) -> None:
+    root = Path(__file__).parent.parent
+    assert execute(["explain", "workload", "team/train", "--repo", str(root)]) == 1
+    assert "no queue of the fleet has dispatch: kubestellar" in capsys.readouterr().err

@@ -7,7 +7,7 @@ import pytest
 from reconciler.cli import execute
 from reconciler.edges.git import read_folder
 from reconciler.pipeline.offline import Computed, compute, write_offline
-from reconciler.spec.model import Dispatch, Role
+from reconciler.spec.choices import Dispatch, Role
 from tests.kubeconfigs import SECRETS, kubeconfig, move_home
 from tests.support import Kfleet
 

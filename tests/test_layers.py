@@ -12,8 +12,10 @@ ROOT = Path(reconciler.__file__).parent
 # Who may import whom. A package may always import itself; the nouns may be imported by all.
 NOUNS = {"errors", "objects", "quantity", "credential"}
 VALUES = {"spec", "links", "leavers", "observed", "capacity", "desired", "ownership", "prediction", "plan", "outcome"}
+VALUES |= {"rollout", "placement"}
+VALUES |= {"checking"}
 STAGES = VALUES | {"kueue", "lint", "observations", "predict", "apply", "status", "health", "preflight", "lease"}
-STAGES |= {"compare", "texts"}
+STAGES |= {"argocd", "compare", "texts", "rights"}
 MAY_IMPORT = {
     "errors": set(),
     "objects": {"errors"},
@@ -22,20 +24,26 @@ MAY_IMPORT = {
     "ports": NOUNS,
     "kueue": NOUNS,
     "links": NOUNS | {"kueue"},
+    "rollout": NOUNS,
     "spec": NOUNS | {"kueue"},
     "leavers": NOUNS | {"spec"},
-    "observed": NOUNS | {"links", "leavers"},
+    "observed": NOUNS | {"spec", "links", "leavers", "rollout"},
     "capacity": NOUNS | {"kueue", "spec", "observed"},
-    "observations": NOUNS | {"kueue", "spec", "links", "leavers", "observed", "capacity", "ports"},
+    "observations": NOUNS
+    | {"kueue", "spec", "links", "leavers", "rollout", "observed", "capacity", "placement", "ports"},
     "desired": NOUNS | {"kueue", "spec", "capacity", "links", "leavers", "observed"},
-    "lint": NOUNS | {"kueue", "spec", "desired"},
+    "checking": NOUNS | {"kueue", "spec", "desired"},
+    "placement": NOUNS | {"kueue", "spec", "observed", "capacity"},
+    "lint": NOUNS | {"checking", "kueue", "spec", "desired"},
     "ownership": NOUNS | {"kueue", "spec", "desired"},
     "prediction": NOUNS | {"desired", "ownership", "ports"},
     "predict": NOUNS | {"kueue", "spec", "desired", "ports", "ownership", "prediction"},
-    "plan": NOUNS | {"kueue", "spec", "desired", "ownership", "prediction"},
+    "plan": NOUNS | {"kueue", "spec", "desired", "ownership", "placement", "prediction", "rollout"},
     "outcome": NOUNS | {"plan"},
-    "apply": NOUNS | {"ownership", "plan", "ports", "outcome"},
-    "preflight": NOUNS | {"kueue", "spec", "links", "desired", "prediction"},
+    "apply": NOUNS | {"ownership", "plan", "ports", "outcome", "rollout"},
+    "rights": NOUNS | {"kueue", "spec"},
+    "argocd": NOUNS | {"desired"},
+    "preflight": NOUNS | {"kueue", "spec", "links", "desired", "prediction", "rights"},
     "lease": NOUNS | {"ports"},
     "health": NOUNS | {"kueue", "desired", "prediction"},
     "texts": set(),
@@ -47,7 +55,9 @@ MAY_IMPORT = {
     "run": NOUNS | STAGES | {"edges", "pipeline", "ports"},
     "cli": NOUNS | STAGES | {"edges", "sandbox", "pipeline", "run"},
 }
-DECIDING = NOUNS | VALUES | {"ports", "kueue", "lint", "health", "preflight", "status", "texts", "compare"}
+DECIDING = (
+    NOUNS | VALUES | {"argocd", "ports", "kueue", "lint", "health", "rights", "preflight", "status", "texts", "compare"}
+)
 # What a decision may stand on: values, text and arithmetic. Everything else can look at the world.
 PURE_LIBRARIES = {
     "base64", "bisect", "collections", "copy", "dataclasses", "datetime", "decimal", "deepdiff", "difflib", "enum",

@@ -98,6 +98,17 @@ def test_cluster_without_kueue_is_told() -> None:
     assert obstacles(east=bare) == [(EAST, "kueue", "Kueue is not installed: its kinds are not served")]
 
 
+def test_manager_without_kubestellar_is_told_where_jobs_shall_be_carried() -> None:
+    spec = spec_of(
+        flavor("cpu", "{cpu: 10}"), queue("q", "[{flavor: cpu, resources: {cpu: 10}}]", "  dispatch: kubestellar")
+    )
+    kind = ("control.kubestellar.io", "BindingPolicy")
+    for kinds, told in ((VIEWS[HUB].served, [(HUB, "kubestellar")]), ({**VIEWS[HUB].served, kind: ()}, [])):
+        views = (replace(VIEWS[HUB], served=kinds), VIEWS[EAST], VIEWS[WEST])
+        found = find_obstacles(Facts(spec, compute_desired(spec), views))
+        assert [(entry.cluster, entry.check.value) for entry in found] == told
+
+
 def test_worker_that_does_not_read_the_managers_workloads_is_told() -> None:
     old = with_facts(EAST, ClusterFacts("v0.14.2", EVERYTHING))
     assert obstacles(old, east=view(EAST, None, "v1beta1")) == [

@@ -7,6 +7,7 @@ import git
 import pytest
 
 from reconciler import cli
+from tests.repositories import example_repository
 
 GOOD = """\
 apiVersion: kfleet.dev/v1alpha1
@@ -108,3 +109,14 @@ def test_validate_of_a_wrong_source_is_one_message(arguments: list[str], message
     captured = capsys.readouterr()
     assert message in captured.err + captured.out
     assert "Traceback" not in captured.err
+
+
+def test_folder_in_a_repository_is_read_as_the_folder_that_it_is(tmp_path: Path, capsys: Capture) -> None:
+    outer = example_repository(tmp_path / "outer")
+    inner = outer / "examples" / "fleet"
+    inner.mkdir(parents=True)
+    (inner / "fleet.yaml").write_text(GOOD)
+    assert cli.execute(["render", "--repo", str(inner.parent), "--cluster", "hub"]) == 2
+    assert "there are: one" in capsys.readouterr().err
+    assert cli.execute(["apply", "--repo", str(inner.parent)]) == 3
+    assert "is no git repository, so there is no commit to apply" in capsys.readouterr().err

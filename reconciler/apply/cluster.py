@@ -23,7 +23,7 @@ def write_objects(port: ClusterPort, plan: ClusterPlan, patience: Patience) -> t
     """Widen the inventory, then write wave by wave."""
     changes = [change for change in plan.changes if change.action in _WRITES]
     if changes:
-        _record(port, plan, plan.inventory.with_members(change.ref for change in plan.changes), patience)
+        _record(port, plan, plan.inventory.with_members(_members(plan.changes)), patience)
     return _in_waves(port, sorted(changes, key=lambda change: change.wave), patience)
 
 
@@ -65,9 +65,13 @@ def _left_alone(changes: Iterable[Change], stayed: Ref) -> list[Outcome]:
     return [Outcome(change.ref, change.action, problem, attempts=0) for change in changes]
 
 
+def _members(changes: Iterable[Change]) -> list[Ref]:
+    return [change.ref for change in changes if change.rollout is None]
+
+
 def _left(changes: Iterable[Change]) -> list[Ref]:
-    gone = {Action.DELETE}
-    return [change.ref for change in changes if change.action not in gone and change.reason is not Reason.RELEASED]
+    left = [entry for entry in changes if entry.action is not Action.DELETE and entry.reason is not Reason.RELEASED]
+    return _members(left)
 
 
 def _record(port: ClusterPort, plan: ClusterPlan, inventory: Inventory, patience: Patience) -> None:
@@ -85,10 +89,19 @@ def _record(port: ClusterPort, plan: ClusterPlan, inventory: Inventory, patience
 def _write_parent(port: ClusterPort, plan: ClusterPlan, inventory: Inventory, patience: Patience) -> None:
     remembering = replace(inventory, fleet=plan.fleet, addresses=plan.addresses)
     manifest = parent_manifest(plan.set_name, remembering, plan.name, plan.uid)
-    with_retries(
-        lambda: port.apply_at(plan.set_name.path, manifest, manager=SET_MANAGER, is_forced=True, is_dry_run=False),
-        patience,
-    )
+
+    def write() -> None:
+        port.apply_at(plan.set_name.path, manifest, manager=SET_MANAGER, is_forced=True, is_dry_run=False)
+
+    try:
+        with_retries(write, patience)
+    except ClusterError as error:
+        if error.status != 404:
+            raise
+        # A worker that KubeStellar serves need not have Kueue, nor its namespace.
+        space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": plan.set_name.namespace}}
+        with_retries(lambda: port.create(space), patience)
+        with_retries(write, patience)
 
 
 def _in_waves(port: ClusterPort, changes: list[Change], patience: Patience) -> tuple[Outcome, ...]:

@@ -6,12 +6,14 @@ from dataclasses import replace
 from functools import partial
 
 from reconciler.apply.cluster import delete_objects, end_inventory, narrow_inventory, write_objects
+from reconciler.apply.placements import place_jobs
 from reconciler.apply.retry import Patience
 from reconciler.apply.tokens import issue_tokens
 from reconciler.errors import ClusterError
 from reconciler.objects import ClusterName
 from reconciler.outcome import ClusterOutcome
 from reconciler.plan.model import ClusterPlan, Plan
+from reconciler.plan.placements import PlacementStep
 from reconciler.ports import ClusterPort
 
 Step = Callable[[ClusterPort, ClusterPlan, ClusterOutcome, Patience], ClusterOutcome]
@@ -27,8 +29,12 @@ def apply_plan(
     workers = [entry for entry in chosen if entry.name != manager]
     managers = [entry for entry in chosen if entry.name == manager]
     write = partial(_write, ports)
-    for clusters, step in ((workers, write), (managers, write), (managers, _finish), (workers, _finish)):
-        work.run(clusters, step)
+    work.run(workers, write)
+    work.run(managers, write)
+    work.run(managers, _finish)
+    if plan.placements:
+        work.run(managers, partial(_place, plan.placements))
+    work.run(workers, _finish)
     return tuple(work.outcomes[entry.name] for entry in chosen)
 
 
@@ -73,6 +79,16 @@ def _write(
     issued = issue_tokens(cluster, ports, patience)
     written = write_objects(port, issued.plan, patience)
     return replace(before, outcomes=(*before.outcomes, *issued.failures, *written))
+
+
+def _place(
+    steps: tuple[PlacementStep, ...],
+    port: ClusterPort,
+    _cluster: ClusterPlan,
+    before: ClusterOutcome,
+    patience: Patience,
+) -> ClusterOutcome:
+    return replace(before, outcomes=(*before.outcomes, *place_jobs(port, steps, patience)))
 
 
 def _finish(port: ClusterPort, cluster: ClusterPlan, before: ClusterOutcome, patience: Patience) -> ClusterOutcome:

@@ -3,6 +3,7 @@
 import time
 from datetime import timedelta
 
+from reconciler.apply.configuration import roll_out
 from reconciler.apply.retry import Patience, with_retries
 from reconciler.errors import ClusterError
 from reconciler.objects import Manifest
@@ -25,6 +26,8 @@ _LET_GO: Manifest = {"metadata": {"labels": {MEMBER_LABEL: None}, "annotations":
 
 def carry_out(port: ClusterPort, change: Change, patience: Patience) -> Outcome:
     manifest = change.manifest
+    if change.rollout is not None:
+        return roll_out(port, change, change.rollout, patience)
     if manifest is None:
         return Outcome(change.ref, change.action, "the plan does not say what to write")
     try:

@@ -17,7 +17,7 @@ Answer = TypeVar("Answer")
 class Patience:
     """How long to go on, and the first and longest pause; each pause is twice the last, with jitter.
 
-    `may_write` says whether we still are the only writer; without it no request is sent any more. Patience is for a
+    `forbidden` says why nothing may be written any more; then no request is sent. Patience is for a
     cluster, not for each of its objects: where it ran out once (`is_spent`) every other request gets one attempt, and
     where the server did not even answer (`is_silent`) none.
     """
@@ -25,7 +25,7 @@ class Patience:
     total: timedelta = timedelta(seconds=40)
     first: timedelta = timedelta(milliseconds=200)
     longest: timedelta = timedelta(seconds=5)
-    may_write: Callable[[], bool] = lambda: True
+    forbidden: Callable[[], str] = lambda: ""
     is_spent: Event = field(default_factory=Event, compare=False)
     is_silent: Event = field(default_factory=Event, compare=False)
 
@@ -54,9 +54,8 @@ def with_retries(request: Callable[[], Answer], patience: Patience) -> tuple[Ans
 
 
 def _check(patience: Patience) -> None:
-    if not patience.may_write():
-        problem = "the lease is lost, so another kfleet may be writing; nothing more is written"
-        raise ClusterError("lease", problem)
+    if why := patience.forbidden():
+        raise ClusterError("kfleet", why)
     if patience.is_silent.is_set():
         raise ClusterError("cluster", "not tried, because the server had stopped to answer")
 

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from reconciler.capacity.model import Entry, Ledger, Look, Sighting, Source
 from reconciler.observed import Amounts, Freshness, PoolPlace
 from reconciler.quantity import ZERO
-from reconciler.spec.model import CapacityPolicy
+from reconciler.spec.choices import CapacityPolicy
 
 USUAL_PERIOD = timedelta(seconds=30)
 LONGEST_PERIOD = timedelta(minutes=5)

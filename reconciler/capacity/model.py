@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from reconciler.objects import Gap, Manifest
 from reconciler.observed import Amounts, FlavorPlace, Freshness, PoolPlace, Usage
-from reconciler.spec.model import CapacitySource
+from reconciler.spec.choices import CapacitySource
 
 
 @dataclass(frozen=True, slots=True, order=True)

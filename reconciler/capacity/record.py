@@ -16,7 +16,7 @@ from reconciler.capacity.model import Entry, Ledger, Sighting, Source
 from reconciler.objects import ClusterName, Manifest
 from reconciler.observed import Amounts, FlavorPlace, Freshness, PoolPlace
 from reconciler.quantity import parse
-from reconciler.spec.model import CapacitySource
+from reconciler.spec.choices import CapacitySource
 
 FORMAT = 1
 KEY = "ledger.json"

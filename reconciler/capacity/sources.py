@@ -8,8 +8,9 @@ from reconciler.capacity.ledger import Rules
 from reconciler.capacity.model import Source
 from reconciler.objects import ClusterName
 from reconciler.observed import FlavorPlace, PoolPlace
+from reconciler.spec.choices import CapacitySource
 from reconciler.spec.masterqueue import NatsFlavor
-from reconciler.spec.model import CapacitySource, Flavor, FleetSpec
+from reconciler.spec.model import Flavor, FleetSpec
 from reconciler.spec.nats import Bus, bus_name, find_bus
 
 

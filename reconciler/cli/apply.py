@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -15,12 +15,17 @@ from reconciler.cli.painting import paint
 from reconciler.cli.source import commit_options, compute_or_stop, timeout_option
 from reconciler.cli.work import shown_work, verbose_option
 from reconciler.errors import EdgeError, RefusedError
+from reconciler.health import Ailment
+from reconciler.outcome import ClusterOutcome, outcome_record
 from reconciler.pipeline.capacity import Looking
 from reconciler.pipeline.offline import Source, committed
 from reconciler.pipeline.online import apply_fleet, connect, observe_fleet, plan_fleet, wait_for_health, writing
+from reconciler.plan import Plan
 from reconciler.plan.record import FORMAT, find_moves, plan_record
 from reconciler.spec.schema import schema_folder
 from reconciler.status import apply_exit_code, outcome_text, plan_text
+
+Outcomes = tuple[ClusterOutcome, ...]
 
 _MAKE_ONE = "make one with: kfleet plan --out FILE"
 
@@ -42,6 +47,14 @@ _MAKE_ONE = "make one with: kfleet plan --out FILE"
     "--plan", "saved", type=click.Path(exists=True, dir_okay=False), help="Apply exactly this saved plan, or nothing."
 )
 @click.option("--working-tree", "is_uncommitted", is_flag=True, help="Apply the files as they lie there, uncommitted.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="json is one document, after the last write: the plan, and what became of it.",
+)
 @click.option("--confirm-deletes", type=int, metavar="N", help="Allow exactly N deletes, whatever the policy says.")
 def apply(
     source: Source,
@@ -51,6 +64,7 @@ def apply(
     wait: float,
     saved: str | None,
     is_uncommitted: bool,
+    output: str,
     confirm_deletes: int | None,
 ) -> int:
     """Make the clusters hold what the fleet says.
@@ -61,6 +75,7 @@ def apply(
     Examples:
       kfleet apply --overlay prod
       kfleet apply --plan plan.json
+      kfleet apply -o json | jq .outcomes
 
     \b
     Exit codes:
@@ -69,6 +84,7 @@ def apply(
       4  some clusters could not be seen or changed
     """
     started = time.monotonic()
+    is_text = output == "text"
     record = read_record(Path(saved)) if saved else None
     if record is not None:
         source = replace(source, overlay=record["overlay"])
@@ -84,16 +100,25 @@ def apply(
                 )
             if record is not None:
                 refuse_moved(record, plan_record(made, source.overlay))
-            click.echo(plan_text(made, paint))
+            if is_text:
+                click.echo(plan_text(made, paint))
             outcomes = apply_fleet(computed, connections, made, patience)
-        ailments = wait_for_health(computed, connections, timedelta(seconds=wait if made.writes else 0))
+        ailments = wait_for_health(computed, connections, timedelta(seconds=wait if made.has_work else 0))
     finally:
         connections.close()
-    click.echo(outcome_text(outcomes, paint))
-    for ailment in ailments:
-        click.echo(paint(f"not well: {ailment}", "yellow"))
-    click.echo(f"{time.monotonic() - started:.1f} s")
+    took = f"{time.monotonic() - started:.1f} s"
+    click.echo(_text(outcomes, ailments, took) if is_text else _json(made, source.overlay, outcomes, ailments))
     return apply_exit_code(made, outcomes)
+
+
+def _text(outcomes: Outcomes, ailments: Sequence[Ailment], took: str) -> str:
+    unwell = (paint(f"not well: {ailment}", "yellow") for ailment in ailments)
+    return "\n".join((outcome_text(outcomes, paint), *unwell, took))
+
+
+def _json(made: Plan, overlay: str, outcomes: Outcomes, ailments: Sequence[Ailment]) -> str:
+    done = {"outcomes": outcome_record(outcomes), "notWell": [str(ailment) for ailment in ailments]}
+    return json.dumps(plan_record(made, overlay) | done, indent=2)
 
 
 def read_record(path: Path) -> dict[str, Any]:

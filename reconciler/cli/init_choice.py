@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from reconciler.cli.init_contexts import Context, Contexts
 from reconciler.errors import KfleetError
 from reconciler.kueue.syntax import problem_of_name
-from reconciler.spec.model import Role
+from reconciler.spec.choices import Role
 from reconciler.spec.wording import shown, suggest
 
 MOST_WORKERS = 20  # as many clusters as a MultiKueueConfig takes

@@ -10,6 +10,7 @@ import yaml
 
 from reconciler.cli.observing import observations_option, read_observations
 from reconciler.cli.source import compute_or_stop, source_options
+from reconciler.desired.skypilot import configuration_text
 from reconciler.errors import EdgeError
 from reconciler.objects import ClusterName, Manifest, ref_of
 from reconciler.pipeline.capacity import with_recorded
@@ -36,7 +37,8 @@ Rendered = Mapping[ClusterName, Sequence[Manifest]]
     metavar="yaml|json|dir=OUT",
     help="dir=OUT writes one file per object, OUT/CLUSTER/[NAMESPACE/]KIND-NAME.yaml.",
 )
-def render(source: Source, observations: str | None, cluster: str, output: str) -> int:
+@click.option("--skypilot", "team", default="", metavar="TEAM", help="Only the config of this team's SkyPilot server.")
+def render(source: Source, observations: str | None, cluster: str, output: str, team: str) -> int:
     """Print the Kubernetes objects of each cluster, in the API version that its Kueue serves.
 
     Asks no cluster: the version of Kueue is what the spec says of the cluster, or the newest. Exits with 4 when a
@@ -46,7 +48,11 @@ def render(source: Source, observations: str | None, cluster: str, output: str) 
     Examples:
       kfleet render --cluster hub | kubectl --context hub diff -f -
       kfleet render --overlay prod -o dir=out
+      kfleet render --skypilot team1 > config.yaml
     """
+    if team:
+        click.echo(_server_configuration(compute_or_stop(source), team), nl=False)
+        return 0
     if output not in {"yaml", "json"} and not (output.startswith(FOLDER) and output != FOLDER):
         raise click.BadParameter(f"{output!r} is none of yaml, json, dir=OUT", param_hint="--output")
     computed = with_recorded(compute_or_stop(source), read_observations(observations))
@@ -60,6 +66,15 @@ def render(source: Source, observations: str | None, cluster: str, output: str) 
     else:
         _write_folder(Path(output.removeprefix(FOLDER)), rendered)
     return INCOMPLETE if computed.desired.gaps else 0
+
+
+def _server_configuration(computed: Computed, team: str) -> str:
+    """For `helm --set-file apiService.config=…`, which wants the bare file."""
+    teams = {tenant.name: tenant for tenant in computed.spec.tenants if tenant.skypilot}
+    if team not in teams:
+        known = ", ".join(teams) or "none; a Tenant with skypilot: {} is one"
+        raise click.BadParameter(f"no team {team!r} uses SkyPilot; those that do: {known}", param_hint="--skypilot")
+    return configuration_text(teams[team])
 
 
 def _chosen(computed: Computed, cluster: str) -> list[ClusterName]:

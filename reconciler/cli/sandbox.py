@@ -30,6 +30,7 @@ def sandbox() -> None:
     Examples:
       kfleet sandbox up                             a manager and two workers
       kfleet sandbox up --kueue worker2=0.16.2      an older Kueue on one worker
+      kfleet sandbox up --kubestellar               jobs travel by KubeStellar
       kfleet sandbox kubectl -- get nodes --context worker1
       kfleet sandbox down
     """
@@ -54,10 +55,17 @@ def sandbox() -> None:
     help="Nodes of each worker: a number, or a file of Node documents "
     "(annotation kfleet.dev/clusters: worker1 puts one on some workers only).",
 )
-def up(workers: int, name: str, kueue_choices: tuple[str, ...], nodes: str) -> None:
+@click.option(
+    "--kubestellar",
+    "has_kubestellar",
+    is_flag=True,
+    help="With real KubeStellar controllers: the manager as workload description space, one more cluster named its, "
+    "and workers without Kueue unless --kueue says otherwise. Built on first use, about five minutes.",
+)
+def up(workers: int, name: str, kueue_choices: tuple[str, ...], nodes: str, has_kubestellar: bool) -> None:
     """Start a sandbox; it goes on after this command has ended."""
     default_kueue, by_cluster = _kueue_versions(kueue_choices)
-    wish = Wish(name, workers, default_kueue, by_cluster, nodes)
+    wish = Wish(name, workers, default_kueue, by_cluster, nodes, has_kubestellar=has_kubestellar)
     check_wish(wish)
     fleet.refuse_second(name)
     with shown_progress() as report:

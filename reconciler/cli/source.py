@@ -62,7 +62,10 @@ def read_and_tell(source: Source) -> FleetFiles:
 
 def compute_or_stop(source: Source) -> Computed:
     """The computed fleet; its errors stop the command, its warnings are told."""
-    computed = compute(read_and_tell(source), source.overlay)
+    return stop_on_errors(compute(read_and_tell(source), source.overlay))
+
+
+def stop_on_errors(computed: Computed) -> Computed:
     for finding in computed.findings:
         click.echo(finding_text(finding), err=True)
     if computed.errors:

@@ -10,6 +10,7 @@ import click
 
 from reconciler.cli.observing import looking_options, tell_conditions
 from reconciler.cli.source import compute_or_stop, source_options, timeout_option
+from reconciler.cli.status_jobs import job_rows, jobs_text
 from reconciler.health import Ailment
 from reconciler.pipeline.capacity import Looking
 from reconciler.pipeline.offline import Source
@@ -45,11 +46,13 @@ def status(source: Source, looking: Looking, timeout: float, output: str) -> int
     made = replace(make_plan(computed.spec, looks), obstacles=obstacles_of(computed, looks.views))
     ailments = ailments_of(computed, looks.views)
     names = dict.fromkeys((*(entry.name for entry in computed.spec.clusters), *(view.name for view in looks.views)))
-    rows = [_row(name, looks, made, ailments) for name in names]
+    rows = [{**_row(name, looks, made, ailments), "suspended": computed.spec.is_suspended(name)} for name in names]
     if output == "json":
-        click.echo(json.dumps({"clusters": rows}, indent=2))
+        click.echo(json.dumps({"clusters": rows, "jobs": job_rows(computed)}, indent=2))
     else:
         _print_rows(rows)
+        for line in jobs_text(job_rows(computed)):
+            click.echo(line)
     return 0 if all(map(_is_well, rows)) else 4
 
 
@@ -83,15 +86,22 @@ def _api_version(served: Any) -> str:
     return versions[0].version if versions else ""
 
 
+def _state(row: Mapping[str, Any]) -> str:
+    if not row["reachable"]:
+        return "unreachable"
+    return "suspended" if row["suspended"] else "ok" if _is_well(row) else "needs attention"
+
+
 def _print_rows(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         is_well = _is_well(row)
-        state = "unreachable" if not row["reachable"] else "ok" if is_well else "needs attention"
+        state = _state(row)
         wanted = row["objects"][Action.KEEP.value]
         others = ", ".join(f"{count} to {name}" for name, count in row["objects"].items() if count and name != "keep")
         counted = f"{wanted} objects as wanted" + (f", {others}" if others else "")
         title = click.style(row["name"], bold=True)
-        detail = f", kueue {row['kueue']}, {counted}" if row["reachable"] else ""
+        kueue = f"kueue {row['kueue']}" if row["kueue"] else "no kueue"
+        detail = f", {kueue}, {counted}" if row["reachable"] else ""
         click.echo(f"{title}: {click.style(state, fg='green' if is_well else 'red')}{detail}")
         waiting = (f"waiting: {why}" for why in row["waiting"])
         for line in (*waiting, *row["gaps"], *row["refusals"], *row["ailments"], *row["obstacles"]):

@@ -14,7 +14,8 @@ from reconciler.desired import DesiredObject, compute_desired
 from reconciler.desired.origin import reference
 from reconciler.observed import Observations
 from reconciler.quantity import NANO, Quantity, parse
-from reconciler.spec.model import CapacitySource, FleetSpec
+from reconciler.spec.choices import CapacitySource
+from reconciler.spec.model import FleetSpec
 
 # Large enough that a percentage with nine decimals, less a headroom with nine more, is a whole number of it.
 _CAPACITY = Quantity(10**24 * NANO)

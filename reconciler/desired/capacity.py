@@ -7,7 +7,8 @@ from fractions import Fraction
 from reconciler.objects import ClusterName, Gap
 from reconciler.observed import Amounts, Capacities, FlavorPlace
 from reconciler.quantity import ZERO, Amount, Percent, Quantity, scale, split, unit_of
-from reconciler.spec.model import CapacitySource, Flavor, FleetSpec, Queue, QuotaEntry
+from reconciler.spec.choices import CapacitySource
+from reconciler.spec.model import Flavor, FleetSpec, Queue, QuotaEntry
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,16 @@ from collections.abc import Iterable
 from itertools import chain
 
 from reconciler.desired.capacity import compute_quota
+from reconciler.desired.kubestellar import kubestellar_objects
 from reconciler.desired.leaving import held_queues, leaving_of, still_here
 from reconciler.desired.masterqueue import master_queue_objects
 from reconciler.desired.model import Desired, DesiredObject
+from reconciler.desired.monitoring import monitoring_objects
 from reconciler.desired.multikueue import multikueue_objects
 from reconciler.desired.native import native_objects
 from reconciler.desired.order import wave_of
 from reconciler.desired.queues import cohort_objects, flavor_objects, queue_objects
+from reconciler.desired.skypilot import skypilot_objects
 from reconciler.desired.tenants import tenant_objects
 from reconciler.errors import SpecError
 from reconciler.objects import Ref
@@ -22,7 +25,13 @@ def compute_desired(spec: FleetSpec, seen: Observations = NOTHING_SEEN) -> Desir
     """Every object of every cluster. Two documents that ask for the same object are an error of the spec."""
     quota = compute_quota(spec, seen.capacities)
     waiting = still_here(spec, seen.leavers)
-    queues = tuple(chain(queue_objects(spec, quota), multikueue_objects(spec, quota, seen, waiting)))
+    queues = tuple(
+        chain(
+            queue_objects(spec, quota),
+            multikueue_objects(spec, quota, seen, waiting),
+            kubestellar_objects(spec, quota, seen),
+        )
+    )
     cluster_queues = [entry for entry in queues if entry.ref.kind == "ClusterQueue"]
     masters = master_queue_objects(spec, seen.pools)
     objects = tuple(
@@ -32,6 +41,8 @@ def compute_desired(spec: FleetSpec, seen: Observations = NOTHING_SEEN) -> Desir
             queues,
             cohort_objects(spec, cluster_queues),
             tenant_objects(spec),
+            skypilot_objects(spec),
+            monitoring_objects(spec),
             native_objects(spec, waiting),
         )
     )

@@ -35,10 +35,14 @@ def credential_objects(
 ) -> Iterator[DesiredObject]:
     for worker in workers:
         content = {"clusterSource": _source(worker)}
-        yield desired_object(manager, kueue_manifest("MultiKueueCluster", worker.name, content), worker.document)
+        link = desired_object(manager, kueue_manifest("MultiKueueCluster", worker.name, content), worker.document)
         if worker.credentials.is_issued:
-            yield from _account_objects(spec, manager, worker, links)
-            yield _secret(spec, manager, worker, links)
+            yield from (link, *_account_objects(spec, manager, worker, links), _secret(spec, manager, worker, links))
+        elif held := _waits(worker, links):
+            former = (link, *_account_objects(spec, manager, worker, links), _issued(manager, worker))
+            yield from (replace(entry, held=held) for entry in former)
+        else:
+            yield link
 
 
 def account_name(spec: FleetSpec) -> str:
@@ -48,6 +52,25 @@ def account_name(spec: FleetSpec) -> str:
 
 def role_name(spec: FleetSpec) -> str:
     return f"kfleet-{spec.fleet.name}-multikueue"
+
+
+def _waits(worker: Cluster, links: Links | None) -> str:
+    """Why the login that works has to stay: what should take its place is not there."""
+    if links is None or worker.credentials.cluster_profile:
+        return ""
+    seen = links.credentials.get(worker.name)
+    if seen is None:
+        return f"the Secret {worker.kubeconfig_secret} could not be looked at"
+    return (
+        f"the Secret {worker.kubeconfig_secret} is not there yet, and the login that works stays"
+        if seen.is_replacing
+        else ""
+    )
+
+
+def _issued(manager: Cluster, worker: Cluster) -> DesiredObject:
+    manifest = {**_plain("v1", "Secret", worker.issued_secret, manager.kueue.namespace), "type": "Opaque"}
+    return desired_object(manager, manifest, worker.document)
 
 
 def _source(worker: Cluster) -> dict[str, Any]:
@@ -87,8 +110,7 @@ def _role(name: str, manager: Cluster, worker: Cluster, links: Links | None) -> 
 
 
 def _secret(spec: FleetSpec, manager: Cluster, worker: Cluster, links: Links | None) -> DesiredObject:
-    manifest = {**_plain("v1", "Secret", worker.kubeconfig_secret, manager.kueue.namespace), "type": "Opaque"}
-    entry = desired_object(manager, manifest, worker.document)
+    entry = _issued(manager, worker)
     if links is None:
         return replace(entry, held="its token is issued when the fleet is applied")
     endpoint, seen = _endpoint(worker, links), links.credentials.get(worker.name)
@@ -96,7 +118,7 @@ def _secret(spec: FleetSpec, manager: Cluster, worker: Cluster, links: Links | N
         return replace(entry, held=f"the credential of {worker.name} could not be looked at")
     wish = _wish(spec, worker, endpoint, seen, links)
     notes = (_note(wish),) if wish.reason else ()
-    return replace(entry, manifest=with_token(manifest, wish, ""), token=wish, notes=notes)
+    return replace(entry, manifest=with_token(entry.manifest, wish, ""), token=wish, notes=notes)
 
 
 def _wish(spec: FleetSpec, worker: Cluster, endpoint: Endpoint, seen: SeenCredential, links: Links) -> TokenWish:

@@ -14,7 +14,8 @@ from reconciler.desired.workers import check_name, seated_workers
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.leavers import Departed, Leavers, Seat
 from reconciler.objects import ClusterName, Manifest
-from reconciler.spec.model import Cluster, Dispatch, FleetSpec, StopPolicy
+from reconciler.spec.choices import Dispatch, StopPolicy
+from reconciler.spec.model import Cluster, FleetSpec
 
 _HOLDING = "it leaves the fleet, and takes no new jobs"
 # Labels and annotations that no document of the fleet brings.

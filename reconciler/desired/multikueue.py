@@ -14,13 +14,15 @@ from reconciler.desired.leaving import staying_in
 from reconciler.desired.model import DesiredObject
 from reconciler.desired.queues import cluster_queue, namespaces_of_queues, resource_groups
 from reconciler.desired.shape import desired_object, kueue_manifest, without_empty
-from reconciler.desired.workers import check_name, seated_workers, workers_of
+from reconciler.desired.workers import check_name, seated_workers
 from reconciler.kueue.kinds import GROUP
 from reconciler.leavers import Leavers
 from reconciler.objects import ClusterName
 from reconciler.observed import Amounts, Observations
 from reconciler.quantity import ZERO, Quantity
-from reconciler.spec.model import Cluster, Dispatch, FleetSpec, Queue, StopPolicy
+from reconciler.spec.choices import Dispatch, StopPolicy
+from reconciler.spec.model import Cluster, FleetSpec, Queue
+from reconciler.spec.workers import workers_of
 
 FLAVOR = "workers"
 CONTROLLER = f"{GROUP}/multikueue"
@@ -38,7 +40,7 @@ def multikueue_objects(
     seatings = [_seating(spec, queue, seen.leavers, waiting) for queue in queues]
     for seating in seatings:
         queue = seating.queue
-        entries = _written_quota(queue) if queue.manager_quota else [_sum_of_workers(seating, quota)]
+        entries = written_quota(queue) if queue.manager_quota else [_sum_of_workers(seating, quota)]
         groups = resource_groups(entries)
         manifest = cluster_queue(queue, manager, groups, namespaces.get(queue.name, ()))
         yield from _queue_objects(manager, seating, manifest)
@@ -115,7 +117,7 @@ def _quota_note(seating: _Seating) -> str:
     return f"quota on the manager is the sum of {names}" if names else "no worker offers anything to the queue"
 
 
-def _written_quota(queue: Queue) -> list[Quota]:
+def written_quota(queue: Queue) -> list[Quota]:
     return [
         Quota(entry.flavor, _fixed(entry.resources), _fixed(entry.borrowing_limit), _fixed(entry.lending_limit))
         for entry in queue.manager_quota

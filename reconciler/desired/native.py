@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from reconciler.desired.leaving import staying_in
+from reconciler.desired.miniclusters import with_queue
 from reconciler.desired.model import DesiredObject
 from reconciler.desired.queues import held
 from reconciler.desired.shape import desired_object
@@ -10,13 +11,16 @@ from reconciler.kueue.kinds import KIND_BY_NAME, kind_of
 from reconciler.kueue.reading import as_list, as_map
 from reconciler.leavers import Leavers
 from reconciler.objects import Manifest
-from reconciler.spec.model import Cluster, FleetSpec, Role, StopPolicy
+from reconciler.spec.choices import Role, StopPolicy
+from reconciler.spec.model import Cluster, FleetSpec
 
 
 def native_objects(spec: FleetSpec, waiting: Leavers) -> Iterator[DesiredObject]:
     for entry in spec.objects:
         for cluster in spec.targeted(entry.targets):
-            yield desired_object(cluster, _fitting(entry.current, cluster, waiting), entry.document, *entry.notes)
+            labelled = with_queue(_fitting(entry.current, cluster, waiting), spec, cluster)
+            notes = (*entry.notes, *([labelled.note] if labelled.note else ()))
+            yield desired_object(cluster, labelled.manifest, entry.document, *notes)
 
 
 def _fitting(manifest: Manifest, cluster: Cluster, waiting: Leavers) -> Manifest:

@@ -14,7 +14,8 @@ from reconciler.desired.model import Desired, DesiredObject
 from reconciler.objects import Manifest, Ref
 from reconciler.observed import Capacities, FlavorPlace, Observations
 from reconciler.quantity import NANO, Quantity
-from reconciler.spec.model import CapacitySource, FleetSpec
+from reconciler.spec.choices import CapacitySource
+from reconciler.spec.model import FleetSpec
 
 # Shares of this are different wherever their percentages are.
 REFERENCE = Quantity(10**12 * NANO)

@@ -6,9 +6,12 @@ from typing import Any
 from reconciler.desired.capacity import Quota, QuotaTable
 from reconciler.desired.model import DesiredObject
 from reconciler.desired.shape import desired_object, kueue_manifest, without_empty
+from reconciler.desired.skypilot import with_provisioning
 from reconciler.kueue.reading import as_text, at
 from reconciler.quantity import ZERO
-from reconciler.spec.model import Cluster, Drain, Flavor, FleetSpec, Queue, StopPolicy
+from reconciler.spec.choices import Dispatch, Drain, StopPolicy
+from reconciler.spec.model import Cluster, Flavor, FleetSpec, Queue
+from reconciler.spec.workers import is_only_carried
 
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 # Kept on the object, because the spec that says so is gone when the queue is deleted.
@@ -17,18 +20,21 @@ DRAIN = "kfleet.dev/drain-on-delete"
 
 def flavor_objects(spec: FleetSpec) -> Iterator[DesiredObject]:
     """One ResourceFlavor for each cluster that has such nodes."""
+    is_carried = is_only_carried(spec)
     for flavor in spec.flavors:
         for cluster in spec.selected(flavor.clusters):
-            yield desired_object(cluster, _resource_flavor(flavor), flavor.document)
+            if not is_carried(flavor, cluster):
+                yield desired_object(cluster, resource_flavor(flavor), flavor.document)
 
 
 def queue_objects(spec: FleetSpec, quota: QuotaTable) -> Iterator[DesiredObject]:
     """The ClusterQueue on each cluster that runs the queue's jobs."""
     namespaces = namespaces_of_queues(spec)
     for queue in spec.queues:
-        for cluster in spec.selected(queue.clusters):
+        for cluster in spec.selected(queue.clusters) if queue.dispatch is not Dispatch.KUBESTELLAR else ():
             groups = resource_groups(quota.of(queue, cluster.name))
-            manifest = cluster_queue(queue, cluster, groups, namespaces.get(queue.name, ()))
+            checked = with_provisioning(spec, queue)
+            manifest = cluster_queue(checked, cluster, groups, namespaces.get(queue.name, ()))
             yield desired_object(cluster, manifest, queue.document)
 
 
@@ -124,7 +130,7 @@ def _resource(entry: Quota, name: str) -> dict[str, Any]:
     }
 
 
-def _resource_flavor(flavor: Flavor) -> dict[str, Any]:
+def resource_flavor(flavor: Flavor) -> dict[str, Any]:
     content = {
         "nodeLabels": dict(flavor.node_labels),
         "nodeTaints": [dict(taint) for taint in flavor.node_taints],

@@ -4,11 +4,15 @@ from collections.abc import Iterator, Mapping
 
 from reconciler.desired.model import DesiredObject
 from reconciler.desired.shape import desired_object, kueue_manifest, without_empty
-from reconciler.spec.model import Cluster, Dispatch, FleetSpec, Queue, StopPolicy, Tenant
+from reconciler.spec.choices import Dispatch, Role, StopPolicy
+from reconciler.spec.model import Cluster, FleetSpec, Queue, Tenant
 
 
 def tenant_objects(spec: FleetSpec) -> Iterator[DesiredObject]:
-    """The same namespaces and LocalQueues wherever the team's queue is: MultiKueue finds its way by their names."""
+    """The same namespaces and LocalQueues wherever the team's queue is: MultiKueue finds its way by their names.
+
+    Jobs that KubeStellar carries find a namespace on the worker, and no queue.
+    """
     queues = {queue.name: queue for queue in spec.queues}
     labels = _namespace_labels(spec)
     seen: dict[tuple[str, str], DesiredObject] = {}
@@ -17,7 +21,8 @@ def tenant_objects(spec: FleetSpec) -> Iterator[DesiredObject]:
             for namespace in tenant.namespaces:
                 if not is_builtin(namespace) and (cluster.name, namespace) not in seen:
                     seen[cluster.name, namespace] = _namespace(cluster, namespace, tenant, labels[namespace])
-                yield desired_object(cluster, _local_queue(tenant, namespace), tenant.document)
+                if cluster.role is Role.MANAGER or not is_carried(queues.get(tenant.queue)):
+                    yield desired_object(cluster, _local_queue(tenant, namespace), tenant.document)
     yield from seen.values()
 
 
@@ -29,6 +34,10 @@ def clusters_of_queue(spec: FleetSpec, queue: Queue | None) -> tuple[Cluster, ..
     manager = spec.manager
     is_sent = queue.dispatch is not Dispatch.NONE and manager is not None and manager not in runs
     return (manager, *runs) if is_sent and manager else runs
+
+
+def is_carried(queue: Queue | None) -> bool:
+    return queue is not None and queue.dispatch is Dispatch.KUBESTELLAR
 
 
 def is_builtin(namespace: str) -> bool:

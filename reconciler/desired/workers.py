@@ -1,15 +1,8 @@
-"""Which workers serve a queue, and which of them have a seat in its MultiKueueConfig."""
+"""Which workers of a queue have a seat in its MultiKueueConfig."""
 
 from reconciler.leavers import Leavers
-from reconciler.spec.model import Cluster, FleetSpec, Queue, Role
-
-
-def workers_of(spec: FleetSpec, queue: Queue) -> tuple[Cluster, ...]:
-    """The workers of a queue in the order in which MultiKueue should try them: as named, else as in the spec."""
-    chosen = [cluster for cluster in spec.selected(queue.clusters) if cluster.role is Role.WORKER]
-    if queue.clusters is not None and queue.clusters.names:
-        chosen.sort(key=lambda cluster: queue.clusters.names.index(cluster.name) if queue.clusters else 0)
-    return tuple(chosen)
+from reconciler.spec.model import Cluster, FleetSpec, Queue
+from reconciler.spec.workers import workers_of
 
 
 def check_name(queue: Queue) -> str:

@@ -7,6 +7,7 @@ fleets never need it.
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,12 @@ _ASKED_FOR = {"exec", "auth-provider", "username", "password"}
 def open_cluster(cluster: Cluster, manager: ApiServer | None = None, timeout: timedelta = TIMEOUT) -> ApiServer:
     """A connection to a cluster. `manager` is where the Secret lies that a cluster may name."""
     return ApiServer(cluster.name, find_access(cluster, manager), timeout=timeout)
+
+
+def open_context(name: str, context: str, kubeconfig: str = "") -> ApiServer:
+    """A connection to a cluster that need not be in a fleet; without a context, to the current one of the file."""
+    cluster = ClusterName(name)
+    return ApiServer(cluster, _from_files(cluster, _kubeconfig_paths(kubeconfig), context))
 
 
 def find_access(cluster: Cluster, manager: ApiServer | None = None) -> Access:
@@ -47,8 +54,9 @@ def _read_access(kubeconfig: Kubeconfig, context: str) -> Access:
     if not str(server.get("server") or "").startswith(("https://", "http://")):
         raise kubeconfig.wrong(f"the server of {chosen!r} must be a URL such as https://10.0.0.4:6443")
     user = kubeconfig.entry("users", "user", str(entry.get("user"))) if entry.get("user") else {}
-    if _ASKED_FOR & user.keys() or server.get("proxy-url") or server.get("tls-server-name"):
-        return _ask_library(kubeconfig, chosen, user)
+    server_name, proxy = (str(server.get(field) or "") for field in ("tls-server-name", "proxy-url"))
+    if _ASKED_FOR & user.keys():
+        return replace(_ask_library(kubeconfig, chosen, user), server_name=server_name, proxy=proxy)
     token = str(user.get("token") or "")
     if user.get("tokenFile"):
         token = read_text(kubeconfig.cluster, kubeconfig.folder / str(user["tokenFile"])).strip()
@@ -59,6 +67,8 @@ def _read_access(kubeconfig: Kubeconfig, context: str) -> Access:
         client_certificate=kubeconfig.text(user, "client-certificate"),
         client_key=kubeconfig.text(user, "client-key"),
         is_unverified=bool(server.get("insecure-skip-tls-verify")),
+        server_name=server_name,
+        proxy=proxy,
     )
 
 

@@ -10,6 +10,8 @@ _NAMESPACE = re.compile(r"/namespaces/[^/]+(?=/[^/]+/[^/]+$)")
 _KUEUE = "/apis/kueue.x-k8s.io/"
 # What tells of a node whether and how much it can take; the rest of its status is a heartbeat.
 _NODES = "/nodes"
+# Of a workload: whether it has quota, and whether it has ended.
+_WORKLOADS = "/workloads"
 
 Object = dict[str, Any]
 
@@ -85,8 +87,11 @@ class Collection:
         self.is_current = False
 
     def _is_selected(self, item: Object) -> bool:
-        label, _, value = self.selector.partition("=")
-        return not self.selector or (item["metadata"].get("labels") or {}).get(label) == value
+        labels = item["metadata"].get("labels") or {}
+        label, equals, value = self.selector.removeprefix("!").partition("=")
+        if self.selector.startswith("!"):
+            return label not in labels
+        return not self.selector or (labels.get(label) == value if equals else label in labels)
 
     def _differs(self, one: Object, other: Object) -> bool:
         return bool(self._matter(one) != self._matter(other))
@@ -102,11 +107,17 @@ class Collection:
         return metadata, rest, self._matter_of_status(item.get("status") or {})
 
     def _matter_of_status(self, status: Mapping[str, Any]) -> Any:
+        if self.path.endswith(_WORKLOADS):
+            return bool(status.get("admission")), _conditions(status)
         if self.path.startswith(_KUEUE):
             return None
         if not self.path.endswith(_NODES):
             return status
-        return status.get("allocatable"), {entry["type"]: entry["status"] for entry in status.get("conditions") or ()}
+        return status.get("allocatable"), _conditions(status)
+
+
+def _conditions(status: Mapping[str, Any]) -> dict[str, str]:
+    return {entry["type"]: entry["status"] for entry in status.get("conditions") or ()}
 
 
 def _key(item: Mapping[str, Any]) -> tuple[str, str]:

@@ -15,7 +15,7 @@ class ConfigMapName:
     name: str
 
 
-def send_event(port: ClusterPort, about: ConfigMapName, reason: str, message: str, *, is_warning: bool) -> None:
+def send_event(port: ClusterPort, about: ConfigMapName, reason: str, message: str) -> None:
     """An Event about the fleet's own ConfigMap. Raises ClusterError as every write does."""
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     port.create(
@@ -31,7 +31,7 @@ def send_event(port: ClusterPort, about: ConfigMapName, reason: str, message: st
             },
             "reason": reason,
             "message": message if len(message) <= LONGEST else f"{message[: LONGEST - 1]}…",
-            "type": "Warning" if is_warning else "Normal",
+            "type": "Warning",
             "source": {"component": "kfleet"},
             "firstTimestamp": now,
             "lastTimestamp": now,

@@ -23,6 +23,7 @@ from reconciler.spec.files import MAX_FILE_BYTES, MAX_FILES, MAX_TOTAL_BYTES, SU
 
 TRANSPORTS = ("https", "ssh", "file")
 FETCH_SECONDS = 300
+HERE = "."  # may be anywhere in a repository; a folder that is named must be one, or its files are meant
 
 _THEIR_HEAD = "refs/kfleet/head"
 _SCP_LIKE = re.compile(r"(?:[A-Za-z0-9._-]+@)?[A-Za-z0-9][A-Za-z0-9.-]*:[^:].*")
@@ -78,6 +79,10 @@ class Repository:
             return str(self._repo.git.rev_parse("--abbrev-ref", "--verify", "origin/HEAD"))
         except GitCommandError:
             return "main"
+
+    @property
+    def folder(self) -> str:
+        return str(self._repo.git_dir)
 
     @property
     def has_working_tree(self) -> bool:
@@ -171,7 +176,7 @@ def open_repository(source: str, *, cache: Path | None = None) -> Repository:
     """Open a path, or the clone of a URL in the cache, which is made or brought up to date."""
     if not is_url(source):
         try:
-            return Repository(Repo(source, search_parent_directories=True), source)
+            return Repository(Repo(source, search_parent_directories=source == HERE), source)
         except (InvalidGitRepositoryError, NoSuchPathError) as error:
             raise GitError(source, "is no git repository") from error
     _check_transport(source)
@@ -186,9 +191,9 @@ def open_repository(source: str, *, cache: Path | None = None) -> Repository:
 
 
 def is_repository(path: str) -> bool:
-    """Whether a path lies in a git repository; a plain folder does not."""
+    """Whether a path is a git repository, or this folder lies in one; a plain folder does not."""
     try:
-        Repo(path, search_parent_directories=True).close()
+        Repo(path, search_parent_directories=path == HERE).close()
     except (InvalidGitRepositoryError, NoSuchPathError):
         return False
     return True

@@ -9,6 +9,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, cast
 from urllib.parse import urlencode
@@ -67,7 +68,7 @@ class ApiServer:
 
     def post_as(self, token: str, path: str, body: Manifest) -> dict[str, Any]:
         """On a connection of its own: this one may have logged in with a certificate."""
-        access = Access(self.access.server, self.access.ca, token=token, is_unverified=self.access.is_unverified)
+        access = replace(self.access, token=token, client_certificate="", client_key="")
         other = ApiServer(self.cluster, access, timeout=self.timeout, connections=1)
         try:
             return other.post(path, body)

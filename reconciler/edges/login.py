@@ -2,10 +2,13 @@
 
 import ssl
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.request import getproxies, proxy_bypass
 
 import urllib3
+from urllib3.util import make_headers, parse_url
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +21,8 @@ class Access:
     client_certificate: str = ""
     client_key: str = ""
     is_unverified: bool = False
+    server_name: str = ""
+    proxy: str = field(default="", repr=False)
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -32,13 +37,46 @@ def new_pool(access: Access, connections: int) -> urllib3.PoolManager:
     if not (access.token.isascii() and access.token.isprintable()):
         raise ValueError("the token holds line breaks or characters that no token has")
     context = tls_context(access.ca, access.client_certificate, access.client_key, is_unverified=access.is_unverified)
-    return urllib3.PoolManager(ssl_context=context, maxsize=connections, block=True, retries=False, num_pools=2)
+    options: dict[str, Any] = {"ssl_context": context, "maxsize": connections, "block": True, "retries": False}
+    if access.server_name:
+        options["server_hostname"] = access.server_name
+    proxy = parse_url(access.proxy or _proxy_around(access.server))
+    if proxy.scheme is None:
+        return urllib3.PoolManager(**options)
+    if proxy.scheme not in {"http", "https"}:
+        raise ValueError(f"its proxy is of the scheme {proxy.scheme}, and only http and https are supported")
+    headers = make_headers(proxy_basic_auth=proxy.auth) if proxy.auth else None
+    return urllib3.ProxyManager(proxy._replace(auth=None).url, proxy_headers=headers, **options)
+
+
+def _proxy_around(server: str) -> str:
+    """The proxy that the environment names, as kubectl reads it: never for this machine itself."""
+    host = parse_url(server).host or ""
+    if host == "localhost" or host.startswith("127.") or host == "[::1]" or proxy_bypass(host):
+        return ""
+    return getproxies().get(parse_url(server).scheme or "", "")
+
+
+class _SharedContext(ssl.SSLContext):
+    """A context for connections of several threads.
+
+    urllib3 sets the list of protocols anew for each connection. OpenSSL then frees the old list, which another thread
+    may just be copying: its greeting is garbage, and the server ends that connection with "decode error".
+    """
+
+    def set_alpn_protocols(self, alpn_protocols: Iterable[str]) -> None:
+        """Leaves the list as `tls_context` made it."""
 
 
 def tls_context(ca: str, certificate: str = "", key: str = "", *, is_unverified: bool = False) -> ssl.SSLContext:
     """A context from texts; without an authority, the system's own are believed."""
+    context = _SharedContext(ssl.PROTOCOL_TLS_CLIENT)
+    ssl.SSLContext.set_alpn_protocols(context, ["http/1.1"])
     try:
-        context = ssl.create_default_context(cadata=ca or None)
+        if ca:
+            context.load_verify_locations(cadata=ca)
+        else:
+            context.load_default_certs()
     except (ssl.SSLError, ValueError, TypeError):
         raise ValueError("the certificate authority is no certificate in PEM form") from None
     if is_unverified:

@@ -83,20 +83,19 @@ class NatsFeed:
 
     async def _listen(self) -> None:
         """Connect again and again until it works or nobody wants it; once it has worked, the library does that."""
-        client = Client()
         stopped = asyncio.ensure_future(self._stop.wait())
         while not self._stop.is_set():
+            client = Client()
             connecting = asyncio.ensure_future(self._connect(client))
             await asyncio.wait({connecting, stopped}, return_when=asyncio.FIRST_COMPLETED)
             if connecting.done() and connecting.exception() is None:
                 await stopped
-                break
-            if connecting.done():
+            elif connecting.done():
                 await self._on_error(connecting.exception() or Exception("not connected"))
                 await asyncio.wait({stopped}, timeout=RECONNECT_PAUSE)
             connecting.cancel()
-            client = Client()
-        await _close(client)
+            await asyncio.wait({connecting})
+            await _close(client)
         # Connections that are being closed need a turn of the loop for it.
         await asyncio.sleep(0.05)
 

@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 
 # Read anew each time: many, ever changing, and asked for by few.
 UNFOLLOWED = ("/workloads", "/pods", "/secrets", "/events", "/jobs")
+# By the beginning of their selector, the exceptions: whoever places jobs has to hear of them at once.
+FOLLOWED = ("!kueue.x-k8s.io/multikueue-origin", "kubestellar.io/cluster", "kueue.x-k8s.io/queue-name")
 KINDS_LAST = 60.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 
@@ -55,7 +57,7 @@ class WatchedServer(ApiServer):
         super().close()
 
     def list(self, path: str, selector: str = "") -> Iterator[dict[str, Any]]:
-        if path.endswith(UNFOLLOWED):
+        if path.endswith(UNFOLLOWED) and not selector.startswith(FOLLOWED):
             yield from super().list(path, selector)
             return
         collection = self._collection_at((path, selector))
@@ -138,16 +140,25 @@ class WatchedServer(ApiServer):
     def _follow(self, collection: Collection) -> None:
         pause = FIRST_PAUSE
         while not self._ended.is_set():
+            started = time.monotonic()
             try:
                 if self._list_again(collection):
                     self._on_change(self.cluster, collection.path)
-                pause = FIRST_PAUSE
                 self._take_in(collection)
+                has_lasted = time.monotonic() - started > LONGEST_PAUSE
             except ClusterError as error:
                 log.debug("watch", extra={"cluster": self.cluster, "path": collection.path, "problem": error.problem})
-                collection.note_loss()
-                self._ended.wait(pause)
-                pause = min(2 * pause, LONGEST_PAUSE)
+                has_lasted = False
+            except Exception:
+                log.exception("watch", extra={"cluster": self.cluster, "path": collection.path})
+                has_lasted = False
+            if has_lasted:
+                pause = FIRST_PAUSE
+                continue
+            # Streams that end again and again must not keep both sides busy; and what is not followed is not seen.
+            collection.note_loss()
+            self._ended.wait(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
 
     def _take_in(self, collection: Collection) -> None:
         """Events until the server ends the stream, which it does every few minutes, or says that we are too late."""

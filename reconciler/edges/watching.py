@@ -1,5 +1,6 @@
 """LIST with a version, and WATCH from it on, over connections of their own."""
 
+import logging
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -11,6 +12,8 @@ import urllib3
 from reconciler.edges.kubernetes import ApiServer
 from reconciler.edges.login import new_pool
 from reconciler.errors import ClusterError
+
+log = logging.getLogger(__name__)
 
 PAGE = 500
 LASTS = 300  # seconds after which the server ends a watch, so that a new one begins
@@ -50,6 +53,8 @@ class Stream:
                 timeout=timeout,
                 preload_content=False,
             )
+            facts = {"cluster": self._server.cluster, "method": "WATCH", "path": path, "status": answer.status}
+            log.debug("request", extra=facts)
             try:
                 yield from _events(self._server, path, answer)
             finally:

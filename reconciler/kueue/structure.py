@@ -7,7 +7,7 @@ older version cannot express, because three tables would come to disagree.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -54,9 +54,16 @@ METADATA = {"apiVersion": ANY, "kind": ANY, "metadata": ANY}
 @cache
 def structure_of(kind: str, version: KueueVersion) -> Node:
     """The whole object; `metadata` is left to its own rules, because every kind has the same."""
-    tables = _tables()
+    tables = _tables("structure.json")
     node = _read(tables["kinds"][kind], tables["shared"], version)
     return Node(node.type, {**METADATA, **node.fields}, node.later, node.is_open, node.required)
+
+
+@cache
+def configuration_structure(api_version: str, version: KueueVersion) -> Node:
+    """Kueue's own Configuration in one of its API versions (`v1beta2`), from configuration.json in the same form."""
+    tables = _tables("configuration.json")
+    return _in_version(_read(tables["kinds"]["Configuration"], tables["shared"], version), api_version)
 
 
 def largest_count(kind: str, path: str, version: KueueVersion) -> int | None:
@@ -68,9 +75,21 @@ def largest_count(kind: str, path: str, version: KueueVersion) -> int | None:
     return node.largest if node else None
 
 
+def _in_version(node: Node, api_version: str) -> Node:
+    """The same without the fields that only another API version has."""
+
+    def kept(fields: Mapping[str, Node]) -> Mapping[str, Node]:
+        return {
+            name: _in_version(child, api_version) for name, child in fields.items() if child.only in {"", api_version}
+        }
+
+    items = _in_version(node.items, api_version) if node.items else None
+    return replace(node, fields=kept(node.fields), later=kept(node.later), items=items)
+
+
 @cache
-def _tables() -> Mapping[str, Any]:
-    text = files("reconciler.kueue").joinpath("structure.json").read_text(encoding="utf-8")
+def _tables(name: str) -> Mapping[str, Any]:
+    text = files("reconciler.kueue").joinpath(name).read_text(encoding="utf-8")
     tables: Mapping[str, Any] = json.loads(text)
     return tables
 

@@ -24,6 +24,7 @@ SHAPES = {
     "label": Shape(_LABEL, "lower-case letters, digits and '-', with a letter or digit at both ends"),
     "labelKey": Shape(rf"({_SUBDOMAIN}/)?{_WORD}", "a label key like 'example.com/zone'"),
     "kind": Shape(r"[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?", "letters, digits and '-', starting with a letter"),
+    "duration": Shape(r"0|([0-9]+(\.[0-9]*)?(ns|us|ms|s|m|h))+", "numbers with units, like '90s', '5m' or '1h30m'"),
     "time": Shape(_TIME, "a time like '2026-01-31T12:00:00Z'"),
 }
 

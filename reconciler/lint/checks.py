@@ -1,4 +1,4 @@
-"""KF017, KF018, KF045, KF046, KF050 to KF054: admission checks of ClusterQueues, and what hangs on MultiKueue's."""
+"""KF018, KF045, KF046, KF050 to KF054: admission checks of ClusterQueues, and what hangs on MultiKueue's."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -16,7 +16,6 @@ from reconciler.spec.wording import shown
 CHECKS: FieldPath = ("spec", "admissionChecksStrategy", "admissionChecks")
 MULTIKUEUE = f"{GROUP}/multikueue"
 PROVISIONING = f"{GROUP}/provisioning-request"
-QUEUE_LABEL = f"{GROUP}/queue-name"
 CHECK_CAPACITY = "check-capacity.autoscaling.x-k8s.io"
 CONTROLLER: FieldPath = ("spec", "controllerName")
 # The domains of Kubernetes: a controller of somebody else has no name in them.
@@ -125,20 +124,6 @@ def _config_of(view: View, queue: DesiredObject) -> DesiredObject | None:
             name = at(known["", as_text(at(check, "name"))].manifest, "spec", "parameters", "name")
             return view.of(queue.ref.cluster, "MultiKueueConfig").get(("", as_text(name)))
     return None
-
-
-def check_mini_clusters(view: View) -> Iterator[Remark]:
-    """The ConfigMaps and the Service of a MiniCluster stay where it was made; MultiKueue sends its Job alone."""
-    for entry in view.spec.objects:
-        name = as_text(at(entry.manifest, "spec", "jobLabels", QUEUE_LABEL))
-        for cluster in view.spec.targeted(entry.targets) if entry.document.kind == "MiniCluster" else ():
-            queue = view.of(cluster.name, "LocalQueue").get((entry.document.namespace or "default", name))
-            target = as_text(at(queue.manifest, "spec", "clusterQueue")) if queue else ""
-            if _workers_of(view, cluster.name, target):
-                problem = f"queue {target} sends jobs to workers, where the pods of a MiniCluster miss what they mount"
-                path = ("spec", "jobLabels", QUEUE_LABEL)
-                hint = "use a queue without dispatch, or send the MiniCluster to a worker"
-                yield Remark("KF017", entry.document, path, problem, hint, cluster.name)
 
 
 def check_worker_local_queues(view: View) -> Iterator[Remark]:

@@ -5,8 +5,8 @@ from datetime import timedelta
 
 from reconciler.lint.model import Remark
 from reconciler.lint.view import View
+from reconciler.spec.choices import Role
 from reconciler.spec.credentials import DEFAULT
-from reconciler.spec.model import Role
 
 SHORTEST = timedelta(minutes=10)
 

@@ -12,7 +12,7 @@ from reconciler.lint.model import Remark
 from reconciler.lint.remarks import about, misnamed
 from reconciler.lint.view import View, flavors_of, is_native
 from reconciler.objects import ClusterName
-from reconciler.spec.model import CapacitySource
+from reconciler.spec.choices import CapacitySource
 
 MOST_IN_STATUS = 64
 MOST_OTHERS_NAMED = 3

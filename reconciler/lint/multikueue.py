@@ -1,26 +1,27 @@
-"""KF040 to KF049: queues that MultiKueue dispatches, as the fleet writes them."""
+"""KF040 to KF049: queues whose jobs MultiKueue or KubeStellar brings to workers, as the fleet writes them."""
 
 from collections import defaultdict
 from collections.abc import Iterator
 
-from reconciler.desired.workers import workers_of
+from reconciler.desired.kubestellar import cluster_labels
 from reconciler.kueue.kinds import NEWEST, V1BETA2_SINCE, KueueVersion
 from reconciler.kueue.structure import largest_count
 from reconciler.lint.model import Remark
-from reconciler.lint.remarks import about, listed
+from reconciler.lint.remarks import about, listed, misnamed
 from reconciler.lint.view import View
-from reconciler.spec.model import Cluster, Dispatch, Queue, Role
+from reconciler.spec.choices import Dispatch, Role
+from reconciler.spec.model import Cluster, Queue
+from reconciler.spec.workers import carried_by, carried_queues, workers_of
 
 DISPATCH = ("spec", "dispatch")
 
 
 def check_dispatch(view: View) -> Iterator[Remark]:
     for queue in view.spec.queues:
-        if queue.dispatch is Dispatch.KUBESTELLAR:
-            problem = "kubestellar is not available yet: no object would bring the queue's jobs to a cluster"
-            yield Remark("KF043", queue.document, DISPATCH, problem, "use multikueue, or none")
-        if queue.dispatch is Dispatch.MULTIKUEUE:
+        if queue.dispatch is not Dispatch.NONE:
             yield from _check_ends(view, queue)
+    yield from _check_carried(view)
+    yield from _check_carried_names(view)
 
 
 def _check_ends(view: View, queue: Queue) -> Iterator[Remark]:
@@ -38,11 +39,44 @@ def _check_ends(view: View, queue: Queue) -> Iterator[Remark]:
     if view.manager is not None and view.manager in clusters:
         problem = f"{view.manager.name} is the manager: it cannot be its own worker"
         yield Remark("KF044", queue.document, ("spec", "clusters"), problem, "name workers only")
-    yield from _check_count(view, queue, workers)
+    if queue.dispatch is Dispatch.MULTIKUEUE:
+        yield from _check_count(view, queue, workers)
     if all(worker.is_drained for worker in workers):
         names = ", ".join(worker.name for worker in workers)
         problem = f"all workers of the queue are drained ({names}): its jobs wait on the manager"
         yield Remark("KF048", queue.document, ("spec", "clusters"), problem)
+
+
+def _check_carried(view: View) -> Iterator[Remark]:
+    """KubeStellar finds a cluster by its labels alone: where two have the same, a job runs on both."""
+    settings = view.spec.fleet.kubestellar
+    first: dict[tuple[tuple[str, str], ...], Cluster] = {}
+    for worker, _ in carried_by(view.spec):
+        labels = cluster_labels(worker, settings.select_by)
+        if missing := [label for label in settings.select_by if label not in labels]:
+            problem = f"has no label {listed(missing)}, by which KubeStellar finds its clusters"
+            hint = "give it the labels of its ManagedCluster, or change selectBy of the Fleet's kubestellar"
+            yield Remark("KF043", worker.document, ("metadata", "labels"), problem, hint)
+            continue
+        other = first.setdefault(tuple(labels.items()), worker)
+        if other is not worker:
+            same = ", ".join(f"{label}={value}" for label, value in labels.items())
+            problem = f"KubeStellar cannot tell it from {other.name}: both are {same}, and a job would run on both"
+            yield Remark("KF043", worker.document, ("metadata", "labels"), problem, "add name to selectBy")
+
+
+def _check_carried_names(view: View) -> Iterator[Remark]:
+    for queue in carried_queues(view.spec):
+        for number, entry in enumerate(queue.manager_quota):
+            if entry.flavor not in view.clusters_of_flavor:
+                path = ("spec", "managerQuota", number, "flavor")
+                remark = Remark("KF002", queue.document, path, f"there is no Flavor {entry.flavor!r}")
+                yield misnamed(remark, entry.flavor, view.clusters_of_flavor)
+    for name in view.spec.fleet.kubestellar.weights:
+        if name not in view.clusters:
+            where = ("spec", "kubestellar", "placement", "weights", name)
+            remark = Remark("KF003", view.spec.fleet.document, where, f"there is no Cluster {str(name)!r}")
+            yield misnamed(remark, name, view.clusters)
 
 
 def _check_count(view: View, queue: Queue, workers: tuple[Cluster, ...]) -> Iterator[Remark]:

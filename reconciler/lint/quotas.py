@@ -12,8 +12,9 @@ from reconciler.lint.remarks import about
 from reconciler.lint.view import PlacedQuota, View, is_native
 from reconciler.objects import ClusterName
 from reconciler.quantity import NANO, ZERO, Amount, Percent, Quantity, scale, unit_of
+from reconciler.spec.choices import CapacitySource
 from reconciler.spec.document import FieldPath
-from reconciler.spec.model import CapacitySource, Flavor, Queue, QuotaEntry
+from reconciler.spec.model import Flavor, Queue, QuotaEntry
 
 BYTES = ("memory", "ephemeral-storage", "hugepages-")
 INFINITE_BYTES = Quantity(2**60 * NANO)

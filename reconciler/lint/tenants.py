@@ -2,18 +2,18 @@
 
 from collections.abc import Iterator, Mapping
 
+from reconciler.checking.selectors import read_selector
 from reconciler.desired import DesiredObject
 from reconciler.desired.tenants import clusters_of_queue
-from reconciler.kueue.reading import as_list, as_map, as_text, at
+from reconciler.kueue.reading import as_map, as_text, at
 from reconciler.lint.model import Remark
 from reconciler.lint.remarks import about
 from reconciler.lint.view import View
 from reconciler.objects import ClusterName
 from reconciler.spec.model import Tenant
-from reconciler.spec.selector import LabelSelector, Operator, Requirement
+from reconciler.spec.selector import LabelSelector
 
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"
-OPERATORS = frozenset(Operator)
 
 
 def check_same_local_queue(view: View) -> Iterator[Remark]:
@@ -64,7 +64,7 @@ def check_namespaces(view: View) -> Iterator[Remark]:
 
 def _check_is_selected(view: View, entry: DesiredObject, queue: DesiredObject) -> Iterator[Remark]:
     written = at(queue.manifest, "spec", "namespaceSelector")
-    selector = _read_selector(written)
+    selector = read_selector(written)
     labels = _labels_of(view, entry)
     if written is None or selector is None or not _is_decidable(selector, labels):
         return
@@ -79,20 +79,6 @@ def _labels_of(view: View, entry: DesiredObject) -> Mapping[str, str] | None:
     """The labels of the namespace, or None where the fleet does not hold it."""
     namespace = view.of(entry.ref.cluster, "Namespace").get(("", entry.ref.namespace))
     return None if namespace is None else as_map(at(namespace.manifest, "metadata", "labels"))
-
-
-def _read_selector(manifest: object) -> LabelSelector | None:
-    """A native selector; None where it is malformed, which the checks of the API server report."""
-    expressions = as_list(at(manifest, "matchExpressions"))
-    if any(as_text(at(each, "operator")) not in OPERATORS for each in expressions):
-        return None
-    return LabelSelector(
-        as_map(at(manifest, "matchLabels")),
-        tuple(
-            Requirement(as_text(at(each, "key")), Operator(at(each, "operator")), tuple(as_list(at(each, "values"))))
-            for each in expressions
-        ),
-    )
 
 
 def _is_decidable(selector: LabelSelector, labels: Mapping[str, str] | None) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from reconciler.kueue.kinds import GROUP
+from reconciler.kueue.labels import QUEUE_LABEL
 from reconciler.kueue.reading import as_text, at
 from reconciler.lint.model import Remark
 from reconciler.lint.remarks import misnamed
@@ -11,9 +11,8 @@ from reconciler.objects import group_of
 from reconciler.spec.document import FieldPath
 from reconciler.spec.model import NativeObject
 
-QUEUE_LABEL = f"{GROUP}/queue-name"
 LABELS: FieldPath = ("metadata", "labels")
-# Where each kind of job keeps the label that Kueue reads. A MiniCluster hands it on to the Job that it makes.
+# Where each kind of job keeps the label that Kueue reads. MiniClusters have rules of their own.
 JOBS: Mapping[tuple[str, str], FieldPath] = {
     ("batch", "Job"): LABELS,
     ("batch", "CronJob"): ("spec", "jobTemplate", "metadata", "labels"),
@@ -30,7 +29,6 @@ JOBS: Mapping[tuple[str, str], FieldPath] = {
     ("ray.io", "RayService"): LABELS,
     ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): LABELS,
     ("workload.codeflare.dev", "AppWrapper"): LABELS,
-    ("flux-framework.org", "MiniCluster"): ("spec", "jobLabels"),
 }
 
 

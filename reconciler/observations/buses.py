@@ -10,7 +10,7 @@ from reconciler.capacity.model import Sighting, Source
 from reconciler.capacity.sources import Sources
 from reconciler.observed import PoolPlace
 from reconciler.ports import BusPort, Heard
-from reconciler.spec.model import CapacitySource
+from reconciler.spec.choices import CapacitySource
 
 POLL = timedelta(seconds=0.2)
 CONNECTED_WITHIN = timedelta(seconds=5)

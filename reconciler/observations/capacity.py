@@ -23,7 +23,9 @@ from reconciler.observations.usage import list_kueue, read_usage
 from reconciler.observed import PoolPlace, Usage
 from reconciler.ports import BusPort, ClusterPort
 from reconciler.quantity import ZERO
-from reconciler.spec.model import CapacitySource, Cluster, Flavor, FleetSpec
+from reconciler.spec.choices import CapacitySource
+from reconciler.spec.keeper import keeper_of
+from reconciler.spec.model import Cluster, Flavor, FleetSpec
 
 Ports = Mapping[ClusterName, ClusterPort]
 MOST_NAMED = 5
@@ -77,10 +79,6 @@ class _Before:
 
 def ledger_place(spec: FleetSpec) -> LedgerPlace:
     return LedgerPlace(keeper_of(spec).kueue.namespace, spec.fleet.name)
-
-
-def keeper_of(spec: FleetSpec) -> Cluster:
-    return spec.manager or spec.clusters[0]
 
 
 def _find_kept(spec: FleetSpec, ports: Ports) -> Kept:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 
 from reconciler.objects import ClusterName
+from reconciler.observations.configuration import observe_configurations
+from reconciler.observations.kubestellar import observe_shape
 from reconciler.observations.links import observe_links
 from reconciler.observed import Observations
 from reconciler.ports import ClusterPort
@@ -18,4 +20,10 @@ def observe(
 ) -> Observations:
     """`rotations` are workers that get new tokens; a thorough look also sees what only preflight is interested in."""
     look = observe_links(spec, ports, rotations, is_thorough=is_thorough)
-    return Observations(gaps=look.gaps, links=look.links)
+    configurations = observe_configurations(spec, ports)
+    return Observations(
+        gaps=(*look.gaps, *configurations.gaps),
+        links=look.links,
+        configurations=configurations.seen,
+        policy_shape=observe_shape(spec, ports),
+    )

@@ -18,11 +18,11 @@ from reconciler.kueue.configuration import (
 from reconciler.kueue.reading import as_list, as_text, at
 from reconciler.links import ClusterFacts, Links
 from reconciler.objects import ClusterName, Gap, Manifest
+from reconciler.observations.configuration import DEPLOYMENT, arguments_of, find_configuration, release_of
 from reconciler.ports import ClusterPort
-from reconciler.spec.model import Cluster, Dispatch, FleetSpec, Role
+from reconciler.spec.choices import Dispatch, Role
+from reconciler.spec.model import Cluster, FleetSpec
 
-CONFIG_MAP = "kueue-manager-config"
-DEPLOYMENT = "kueue-controller-manager"
 IDENTITY = "/api/v1/namespaces/kube-system"
 RULES_REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
 ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
@@ -92,34 +92,36 @@ def _settings(manager: Cluster, port: ClusterPort) -> tuple[Settings | None, Gap
     """What the running Kueue was told; what the fleet says of it, where that cannot be seen."""
     namespace = manager.kueue.namespace
     try:
-        settings = read_settings(_configuration(port, namespace))
+        # As it will be: what the fleet enables, its workers have to know before.
+        patch = {} if manager.suspend else manager.kueue.configuration
+        settings = read_settings(_configuration(port, namespace), patch)
     except (ClusterError, ConfigurationError) as error:
         if at(manager.kueue.configuration, "integrations", "frameworks"):
             return assumed_settings(manager.kueue.configuration), None
         why = f"{error.problem if isinstance(error, ClusterError) else error}; or name them in spec.kueue.config"
         return None, Gap(manager.name, "the frameworks of Kueue", why)
     deployment = _try(lambda: port.find(_deployment_path(namespace)))
-    has_gate = any(f"{QUOTA_AUTOMATION}=true" in argument for argument in _arguments(deployment))
+    has_gate = any(f"{QUOTA_AUTOMATION}=true" in argument for argument in arguments_of(deployment))
     return replace(settings, has_quota_automation=settings.has_quota_automation or has_gate), None
 
 
 def _configuration(port: ClusterPort, namespace: str) -> str:
-    root = f"/api/v1/namespaces/{namespace}/configmaps"
-    usual = port.find(f"{root}/{CONFIG_MAP}")
-    texts = (at(entry, "data", CONFIG_KEY) for entry in ([usual] if usual else port.list(root)))
-    found = next((text for text in texts if isinstance(text, str)), None)
+    found = find_configuration(port, namespace)
     if found is None:
         raise ConfigurationError(f"no ConfigMap in {namespace} has the key {CONFIG_KEY}")
-    return found
+    return as_text(at(found, "data", CONFIG_KEY))
 
 
 def _credential(worker: Cluster, manager: Cluster | None, ports: Ports) -> _Credential:
     """The Secret on the manager, and what the worker says of the token in it."""
     if manager is None or worker.credentials.cluster_profile:
         return _Credential(worker.name, None)
-    path = f"/api/v1/namespaces/{manager.kueue.namespace}/secrets/{worker.kubeconfig_secret}"
+    secrets = f"/api/v1/namespaces/{manager.kueue.namespace}/secrets"
     try:
-        seen = read_credential(ports[manager.name].find(path))
+        seen = read_credential(ports[manager.name].find(f"{secrets}/{worker.kubeconfig_secret}"))
+        if seen.is_missing and not worker.credentials.is_issued:
+            former = ports[manager.name].find(f"{secrets}/{worker.issued_secret}")
+            seen = replace(seen, is_replacing=former is not None)
     except ClusterError as error:
         what = f"Secret {worker.kubeconfig_secret}"
         return _Credential(worker.name, None, Gap(manager.name, what, error.problem))
@@ -150,7 +152,7 @@ def _facts(cluster: Cluster, ports: Ports, *, is_worker: bool) -> ClusterFacts |
         return None
     deployment = _try(lambda: port.find(_deployment_path(namespace)))
     roles = _try(lambda: {"items": list(port.list(ROLES, f"{ROLE_LABEL}=true"))}) if is_worker else None
-    return ClusterFacts(_release(deployment), _rules(review), dict(_origins(as_list(at(roles, "items")))))
+    return ClusterFacts(release_of(deployment), _rules(review), dict(_origins(as_list(at(roles, "items")))))
 
 
 def _try(ask: Callable[[], Manifest | None]) -> Manifest | None:
@@ -182,17 +184,3 @@ def _origins(roles: Iterable[Manifest]) -> Iterable[tuple[str, str]]:
 
 def _deployment_path(namespace: str) -> str:
     return f"/apis/apps/v1/namespaces/{namespace}/deployments/{DEPLOYMENT}"
-
-
-def _containers(deployment: Manifest | None) -> Iterable[Manifest]:
-    return as_list(at(deployment, "spec", "template", "spec", "containers"))
-
-
-def _arguments(deployment: Manifest | None) -> Iterable[str]:
-    return [as_text(entry) for one in _containers(deployment) for entry in as_list(at(one, "args"))]
-
-
-def _release(deployment: Manifest | None) -> str:
-    """The tag of the image: `…/kueue:v0.19.0`."""
-    images = [as_text(at(one, "image")).partition("@")[0].rpartition("/")[2] for one in _containers(deployment)]
-    return next((image.partition(":")[2] for image in images if image.startswith("kueue:")), "")

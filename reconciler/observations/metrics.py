@@ -24,6 +24,13 @@ def find_metrics(
     cluster: ClusterName, ports: Mapping[ClusterName, ClusterPort], manager: ClusterName | None
 ) -> tuple[Node, ...] | None:
     """The nodes of a cluster, as the manager knows them, else as the cluster itself does; None without any report."""
+    report = find_report(cluster, ports, manager)
+    return None if report is None else read_metrics(report)
+
+
+def find_report(
+    cluster: ClusterName, ports: Mapping[ClusterName, ClusterPort], manager: ClusterName | None
+) -> Mapping[str, Any] | None:
     for place in dict.fromkeys(name for name in (manager, cluster) if name in ports):
         if place is None:
             continue
@@ -31,7 +38,7 @@ def find_metrics(
         for report in _reports(ports[place]):
             label = at(report, "metadata", "labels", CLUSTER_LABEL)
             if label == cluster or at(report, "metadata", "name") in names:
-                return read_metrics(report)
+                return report
     return None
 
 

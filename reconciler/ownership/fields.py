@@ -32,22 +32,15 @@ class Owner:
 
 
 def owners_of(live: Manifest) -> tuple[Owner, ...]:
-    return tuple(
-        Owner(
-            entry.get("manager", ""),
-            entry.get("operation", ""),
-            entry.get("apiVersion", ""),
-            entry.get("subresource", ""),
-            entry.get("fieldsV1") or {},
-        )
-        for entry in live["metadata"].get("managedFields") or ()
-    )
+    return tuple(_owner(entry) for entry in live["metadata"].get("managedFields") or ())
 
 
 def applied_by(live: Manifest, manager: str) -> Owner | None:
     """What this manager applied last, if it ever did."""
-    found = (owner for owner in owners_of(live) if owner.manager == manager and owner.operation == APPLY)
-    return next((owner for owner in found if not owner.subresource), None)
+    for entry in live["metadata"].get("managedFields") or ():
+        if entry.get("manager") == manager and entry.get("operation") == APPLY and not entry.get("subresource"):
+            return _owner(entry)
+    return None
 
 
 def is_settled(live: Manifest, wanted: Manifest, manager: str) -> bool:
@@ -78,6 +71,16 @@ def owners_at(live: Manifest, path: tuple[str | int, ...], but: str) -> tuple[st
                 if owner.manager != but and owner.tree and _reaches(owner.tree, live, path)
             }
         )
+    )
+
+
+def _owner(entry: Mapping[str, Any]) -> Owner:
+    return Owner(
+        entry.get("manager", ""),
+        entry.get("operation", ""),
+        entry.get("apiVersion", ""),
+        entry.get("subresource", ""),
+        entry.get("fieldsV1") or {},
     )
 
 

@@ -11,8 +11,9 @@ from typing import Any
 
 from reconciler.kueue.reading import as_map, as_text
 from reconciler.objects import ClusterName
+from reconciler.spec.choices import Drain, Role
 from reconciler.spec.document import Document
-from reconciler.spec.model import Access, Cluster, Drain, Kueue, Role, SecretRef
+from reconciler.spec.model import Access, Cluster, Kueue, SecretRef
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,12 +17,15 @@ MANAGER = "kfleet"
 AUTOMATED = "Automated"
 CONDITION = "MultiKueueManagerQuotaAutomation"
 GROUPS = "resourceGroups"
+_DECISIVE = {"AdmissionCheck", "MultiKueueConfig"}
 
 
 def leave_quotas(objects: Iterable[DesiredObject], live: Mapping[Ref, Manifest]) -> Iterator[DesiredObject]:
     """The queues of a cluster whose quota somebody else writes, without it; all others are not among them."""
     wanted = tuple(objects)
-    checks = _automated_checks({**live, **{entry.ref: _laid_over(entry, live) for entry in wanted}})
+    there = {ref: manifest for ref, manifest in live.items() if ref.kind in _DECISIVE}
+    meant = {entry.ref: _laid_over(entry, live) for entry in wanted if entry.ref.kind in _DECISIVE}
+    checks = _automated_checks({**there, **meant})
     for entry in wanted:
         queue = live.get(entry.ref) if entry.ref.kind == "ClusterQueue" else None
         if queue is not None and (writer := _writer(queue) or _writer_by_config(entry, checks)):

@@ -1,7 +1,7 @@
 """Live capacity in the line: listen, look, lay it beside what is remembered, and remember it."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -14,7 +14,7 @@ from reconciler.capacity.sources import Sources, find_sources
 from reconciler.desired import Desired, compute_observed
 from reconciler.errors import BusError, ClusterError
 from reconciler.objects import ClusterName
-from reconciler.observations.capacity import Buses, keeper_of, ledger_place, observe_capacity
+from reconciler.observations.capacity import Buses, ledger_place, observe_capacity
 from reconciler.observations.ledger import Kept, keep_ledger
 from reconciler.observations.masterqueues import with_live_master_queues
 from reconciler.observations.publishing import publish_metrics
@@ -22,6 +22,8 @@ from reconciler.observed import Observations
 from reconciler.pipeline.offline import Computed
 from reconciler.ports import ClusterPort
 from reconciler.spec import FleetSpec
+from reconciler.spec.keeper import keeper_of
+from reconciler.spec.nats import Bus
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +72,8 @@ def look_at_capacity(spec: FleetSpec, ports: Ports, looking: Looking) -> Capacit
 @contextmanager
 def listening(spec: FleetSpec, ports: Ports) -> Iterator[Buses]:
     """The message buses of a fleet, heard from now on."""
-    buses = open_buses(spec, find_sources(spec), ports)
+    sources = find_sources(spec)
+    buses = open_buses(spec, sources, ports, sources.buses)
     try:
         yield buses
     finally:
@@ -78,8 +81,9 @@ def listening(spec: FleetSpec, ports: Ports) -> Iterator[Buses]:
             bus.close()
 
 
-def open_buses(spec: FleetSpec, sources: Sources, ports: Ports) -> Buses:
-    if not sources.groups:
+def open_buses(spec: FleetSpec, sources: Sources, ports: Ports, chosen: Iterable[Bus]) -> Buses:
+    buses = tuple(chosen)
+    if not buses:
         return Buses()
     # Only fleets with pools wait for the import of the library.
     from reconciler.edges.nats import NatsFeed  # noqa: PLC0415
@@ -88,7 +92,7 @@ def open_buses(spec: FleetSpec, sources: Sources, ports: Ports) -> Buses:
     keeper = keeper_of(spec)
     opened: dict[str, NatsFeed] = {}
     problems: dict[str, str] = {}
-    for bus in sources.buses:
+    for bus in buses:
         try:
             login = find_login(bus, ports.get(keeper.name), keeper.kueue.namespace)
         except BusError as error:

@@ -10,6 +10,7 @@ from reconciler.errors import RefusedError, SpecError
 from reconciler.lint import Finding, Severity, lint, lint_spec
 from reconciler.objects import ClusterName, Manifest
 from reconciler.observed import NOTHING_SEEN, Observations
+from reconciler.placement import PlacementLook
 from reconciler.spec import FleetFiles, FleetSpec, parse_fleet
 
 UNREADABLE = "KF000"
@@ -38,6 +39,7 @@ class Computed:
     seen: Observations = NOTHING_SEEN
     look: CapacityLook | None = None
     conditions: tuple[str, ...] = ()
+    placing: PlacementLook | None = None
 
     @property
     def errors(self) -> tuple[Finding, ...]:

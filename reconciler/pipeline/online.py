@@ -17,6 +17,7 @@ from reconciler.health import Ailment, find_ailments
 from reconciler.lease import LeaseName, held_lease, new_holder
 from reconciler.objects import ClusterName, Gap, Obstacle
 from reconciler.observations import observe, sent_workers
+from reconciler.observations.placements import observe_placements
 from reconciler.observed import NOTHING_SEEN
 from reconciler.outcome import ClusterOutcome
 from reconciler.ownership.applyset import SetName
@@ -38,7 +39,9 @@ from reconciler.predict import greet, look, predict, prepare
 from reconciler.prediction import ClusterView, Prediction
 from reconciler.preflight import Facts, find_obstacles
 from reconciler.spec import FleetSpec
-from reconciler.spec.model import Cluster, Role
+from reconciler.spec.choices import Role
+from reconciler.spec.keeper import keeper_of
+from reconciler.spec.model import Cluster
 
 HEALTH_POLL = 0.5
 
@@ -101,6 +104,7 @@ def observe_fleet(
     seen = replace(seen, leavers=leavers)
     look_at_sources = look_at_capacity(computed.spec, connections.ports, looking)
     seen = with_look(computed.spec, seen, look_at_sources)
+    computed = replace(computed, placing=observe_placements(computed.spec, connections.ports))
     if seen == NOTHING_SEEN and not computed.spec.fleet.has_live_master_queues:
         return computed
     desired = compute_observed(computed.spec, seen)
@@ -129,8 +133,10 @@ def look_at_fleet(
     return Looks(
         [*(view for view, _ in seen), *unseen],
         {view.name: predictions for view, predictions in seen},
-        (*computed.desired.gaps, *connections.gaps),
+        (*computed.desired.gaps, *connections.gaps, *(computed.placing.gaps if computed.placing else ())),
         computed.desired.leaving,
+        computed.seen.configurations,
+        computed.placing,
     )
 
 
@@ -180,7 +186,7 @@ def apply_fleet(
     computed: Computed, connections: Connections, plan: Plan, patience: Patience
 ) -> tuple[ClusterOutcome, ...]:
     manager = computed.spec.manager
-    if not plan.refusals and not computed.spec.fleet.suspend:
+    if not plan.refusals and not computed.spec.is_suspended(keeper_of(computed.spec).name):
         remember(computed.spec, connections.ports, computed.look)
         publish(computed.spec, connections.ports)
     return apply_plan(plan, connections.ports, manager.name if manager else None, patience)
@@ -189,14 +195,14 @@ def apply_fleet(
 @contextmanager
 def writing(computed: Computed, connections: Connections) -> Iterator[Patience]:
     """Be the only one who writes to the fleet: its lease lies on the manager, or on the first cluster without one."""
-    keeper = computed.spec.manager or computed.spec.clusters[0]
+    keeper = keeper_of(computed.spec)
     port = connections.ports.get(keeper.name)
     if port is None:
         reason = next((gap.why for gap in connections.gaps if gap.cluster == keeper.name), "no connection")
         raise ClusterError(keeper.name, f"{reason}; without its lease nothing is written to any cluster")
     name = LeaseName(keeper.kueue.namespace, f"kfleet-{computed.spec.fleet.name}")
     with held_lease(port, name, new_holder()) as lost:
-        yield Patience(may_write=lambda: not lost.is_set())
+        yield Patience(forbidden=lost.why)
 
 
 def _unseen(computed: Computed, connections: Connections, cluster: Cluster) -> ClusterView:

@@ -6,9 +6,10 @@ from reconciler.objects import ClusterName
 from reconciler.ownership.applyset import FLEET, TOOL
 from reconciler.plan.departures import is_departed
 from reconciler.plan.model import Action, Change, Refusal, Refused
-from reconciler.plan.prune import members_of
+from reconciler.plan.prune import count_members
 from reconciler.prediction import ClusterView
-from reconciler.spec.model import FleetSpec, PrunePolicy
+from reconciler.spec.choices import PrunePolicy
+from reconciler.spec.model import FleetSpec
 
 
 def guard_identity(spec: FleetSpec, view: ClusterView) -> Iterator[Refusal]:
@@ -44,8 +45,7 @@ def guard_replacement(view: ClusterView, manager: ClusterView | None) -> Iterato
 
 def guard_emptiness(views: Sequence[ClusterView], wanted: int) -> Iterator[Refusal]:
     """An empty fleet is far more often a mistake (a wrong path, a bad merge) than a wish."""
-    held = sum(len(members_of(view)) for view in views)
-    if held and not wanted:
+    if not wanted and (held := sum(count_members(view) for view in views)):
         problem = f"{held} objects would be deleted; delete them with kubectl if that is what you want"
         yield Refusal(Refused.EMPTY, problem)
 
@@ -55,7 +55,7 @@ def guard_deletes(
 ) -> Iterator[Refusal]:
     """Too many deletes stop the fleet; those of a cluster that left it stop nothing but its own tidying up."""
     clusters = [change.ref.cluster for change in changes if change.action is Action.DELETE]
-    deletes, held = len(clusters), sum(len(members_of(view)) for view in views)
+    deletes, held = len(clusters), sum(count_members(view) for view in views)
     if confirmed == deletes:
         return
     way_out = f"look at the plan, then repeat with --confirm-deletes {deletes}"

@@ -8,14 +8,18 @@ from reconciler.kueue.kinds import GROUP as KUEUE_GROUP
 from reconciler.kueue.upgrade import to_canonical
 from reconciler.objects import ClusterName, Gap, Manifest
 from reconciler.ownership.applyset import Inventory
+from reconciler.placement import PlacementLook
 from reconciler.plan.cohorts import order_cohorts
+from reconciler.plan.configuration import decide_configuration
 from reconciler.plan.departures import Memory, is_departed, is_ending, remember, waiting_of
 from reconciler.plan.guards import guard_deletes, guard_emptiness, guard_identity, guard_replacement
 from reconciler.plan.model import Action, Change, ClusterPlan, Plan, Reason, Refusal
 from reconciler.plan.objects import Judge, decide
+from reconciler.plan.placements import plan_placements
 from reconciler.plan.prune import decide_leftovers, members_of
 from reconciler.plan.references import references
 from reconciler.prediction import ClusterView, Prediction
+from reconciler.rollout import SeenConfiguration
 from reconciler.spec.model import FleetSpec
 
 _PASSIVE = {Action.KEEP, Action.HOLD}
@@ -23,12 +27,17 @@ _PASSIVE = {Action.KEEP, Action.HOLD}
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """Everything that was seen of the clusters, and what they said; `leaving` are those that cannot go yet."""
+    """Everything that was seen of the clusters, and what they said; `leaving` are those that cannot go yet.
+
+    `placing` is what was seen of the jobs that KubeStellar carries.
+    """
 
     views: Sequence[ClusterView]
     predictions: Mapping[ClusterName, Sequence[Prediction]]
     gaps: tuple[Gap, ...] = field(default=())
     leaving: tuple[Leaving, ...] = ()
+    configurations: Mapping[ClusterName, SeenConfiguration] = field(default_factory=dict)
+    placing: PlacementLook | None = None
 
     def leaving_of(self, cluster: ClusterName) -> Leaving | None:
         return next((entry for entry in self.leaving if entry.cluster == cluster), None)
@@ -52,7 +61,7 @@ def make_plan(spec: FleetSpec, looks: Looks, *, confirmed_deletes: int | None = 
                 changes,
                 view.set_name,
                 view.inventory or Inventory(),
-                is_complete=not view.gaps,
+                is_complete=not view.gaps and not spec.is_suspended(view.name),
                 fleet=memory.uids if view is manager else {},
                 addresses=memory.addresses if view is manager else {},
                 is_ending=is_departed(spec, view.name) and is_ending(changes),
@@ -65,13 +74,21 @@ def make_plan(spec: FleetSpec, looks: Looks, *, confirmed_deletes: int | None = 
     # A cluster that has left the fleet is no hole in the picture of it.
     seen = (gap for view in looks.views if not is_departed(spec, view.name) for gap in view.gaps)
     waiting = tuple(waiting_of(spec, looks.views, looks.leaving, manager))
-    return Plan(spec.fleet.name, spec.revision, tuple(clusters), tuple(refusals), (*looks.gaps, *seen), waiting=waiting)
+    return Plan(
+        spec.fleet.name,
+        spec.revision,
+        tuple(clusters),
+        tuple(refusals),
+        (*looks.gaps, *seen),
+        waiting=waiting,
+        placements=plan_placements(spec, looks.placing),
+    )
 
 
 def _plan_cluster(spec: FleetSpec, view: ClusterView, looks: Looks) -> tuple[tuple[Change, ...], list[Refusal]]:
     predictions = looks.predictions[view.name]
     judge = Judge(spec.fleet.policy, view, _referred(view, predictions))
-    decided = [decide(prediction, judge) for prediction in predictions]
+    decided = [*_configuration(spec, view, looks), *(decide(prediction, judge) for prediction in predictions)]
     changes = [entry for entry in decided if isinstance(entry, Change)]
     refusals = [entry for entry in decided if isinstance(entry, Refusal)]
     wanted = [prediction.ref for prediction in predictions]
@@ -79,6 +96,15 @@ def _plan_cluster(spec: FleetSpec, view: ClusterView, looks: Looks) -> tuple[tup
     ordered, cycle = order_cohorts(view.name, [*changes, *leftovers], view.live)
     refusals += [cycle] if cycle else []
     return _held_if_suspended(spec, view.name, ordered), refusals
+
+
+def _configuration(spec: FleetSpec, view: ClusterView, looks: Looks) -> Iterator[Change | Refusal]:
+    seen = looks.configurations.get(view.name)
+    cluster = next((entry for entry in spec.clusters if entry.name == view.name), None)
+    if seen and cluster:
+        wanted = {prediction.ref for prediction in looks.predictions[view.name]}
+        decided = decide_configuration(cluster, seen, spec.fleet.policy, wanted)
+        yield from [decided] if decided else []
 
 
 def _referred(view: ClusterView, predictions: Sequence[Prediction]) -> frozenset[tuple[str, str]]:
@@ -99,7 +125,7 @@ def _staying(view: ClusterView, predictions: Sequence[Prediction]) -> Iterator[M
 
 
 def _held_if_suspended(spec: FleetSpec, cluster: ClusterName, changes: Iterable[Change]) -> tuple[Change, ...]:
-    is_suspended = spec.fleet.suspend or any(entry.suspend for entry in spec.clusters if entry.name == cluster)
+    is_suspended = spec.is_suspended(cluster)
     return tuple(
         replace(change, action=Action.HOLD, reason=Reason.SUSPENDED)
         if is_suspended and change.action not in _PASSIVE

@@ -9,6 +9,8 @@ from reconciler.credential import TokenWish
 from reconciler.objects import ClusterName, Gap, Manifest, Obstacle, Ref
 from reconciler.ownership.applyset import Inventory, SetName
 from reconciler.ownership.memory import Addresses
+from reconciler.plan.placements import PlacementStep
+from reconciler.rollout import Rollout
 
 
 class Action(StrEnum):
@@ -37,6 +39,7 @@ class Reason(StrEnum):
     ENDING = "is being deleted; it is made again when it is gone"
     SUSPENDED = "the fleet or the cluster is suspended"
     LEAVING = "goes when nothing runs there any more"
+    UNFINISHED = "written, but Kueue was not seen to run with it"
 
 
 class Cause(StrEnum):
@@ -64,7 +67,8 @@ class Change:
 
     `uid` is of the live object that the plan saw; `seen` and `wanted` are short names for what it said and for what it
     should say, so that a plan can be told from another one without showing any content. `token` is one that has to be
-    issued before the object can be written.
+    issued before the object can be written. With a `rollout` the object is Kueue's Configuration, which belongs to
+    whoever installed Kueue: it is no member of the fleet.
     """
 
     ref: Ref
@@ -82,6 +86,7 @@ class Change:
     is_drained: bool = False
     is_taken_over: bool = False
     token: TokenWish | None = None
+    rollout: Rollout | None = None
 
 
 class Refused(StrEnum):
@@ -96,6 +101,7 @@ class Refused(StrEnum):
     TOO_MANY = "more deletes than the policy allows"
     MOVED = "the cluster is not the one it was"
     CYCLE = "no order of writing keeps the cohorts free of a cycle"
+    CONFIGURATION = "Kueue would not start with this Configuration"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +122,8 @@ class Refusal:
 class ClusterPlan:
     """What happens to one cluster, and what apply must know about it.
 
-    After a look that was not complete, the inventory may not be narrowed: what was not seen may still be there.
+    After a look that was not complete, the inventory may not be narrowed: what was not seen may still be there. Nor is
+    it touched where the cluster is suspended.
     `fleet` and `addresses` are what the manager remembers of all clusters: their uids, and how workers are reached.
     A cluster that has left the spec `is_ending` when all that the fleet has there goes, the inventory at last.
     """
@@ -152,6 +159,11 @@ class Plan:
     gaps: tuple[Gap, ...] = ()
     obstacles: tuple[Obstacle, ...] = ()
     waiting: tuple[Waiting, ...] = ()
+    placements: tuple[PlacementStep, ...] = ()
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self.writes or self.placements)
 
     @property
     def changes(self) -> tuple[Change, ...]:

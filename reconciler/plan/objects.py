@@ -16,7 +16,7 @@ from reconciler.plan.fields import FIELD_MANAGER, abandoned, changed_fields, con
 from reconciler.plan.masking import TO_BE_ISSUED, masked_problem
 from reconciler.plan.model import Action, Cause, Change, FieldChange, Reason, Refusal, Refused
 from reconciler.prediction import ClusterView, Conflict, Prediction
-from reconciler.spec.model import Adopt, Conflicts, Policy
+from reconciler.spec.choices import Adopt, Conflicts, Policy
 
 # Tools by which people change objects by hand. What they did to an object of the fleet is drift, and is put right;
 # every other manager is a program that would do it again, and has to be spoken about.

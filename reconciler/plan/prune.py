@@ -21,10 +21,15 @@ RELEASED_KINDS = {"Namespace", "CustomResourceDefinition"}
 
 def members_of(view: ClusterView) -> dict[Ref, Manifest]:
     """The objects of a cluster that are the fleet's own."""
-    mine = view.set_name.id
-    return {
-        ref: live for ref, live in view.live.items() if (live["metadata"].get("labels") or {}).get(MEMBER_LABEL) == mine
-    }
+    return {ref: live for ref, live in view.live.items() if _is_member(view, live)}
+
+
+def count_members(view: ClusterView) -> int:
+    return sum(_is_member(view, live) for live in view.live.values())
+
+
+def _is_member(view: ClusterView, live: Manifest) -> bool:
+    return (live["metadata"].get("labels") or {}).get(MEMBER_LABEL) == view.set_name.id
 
 
 def decide_leftovers(
@@ -32,7 +37,7 @@ def decide_leftovers(
 ) -> Iterator[Change]:
     """`after` are the Kueue objects that stay, as they will be: what they refer to has to stay too."""
     kept = set(wanted)
-    leftovers = {ref: live for ref, live in members_of(view).items() if ref not in kept}
+    leftovers = {ref: live for ref, live in view.live.items() if ref not in kept and _is_member(view, live)}
     if not leftovers:
         return
     ending = [ref for ref, live in leftovers.items() if live["metadata"].get("deletionTimestamp")]

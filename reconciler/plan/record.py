@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from reconciler.objects import Obstacle
+from reconciler.placement import Verb
 from reconciler.plan.model import Action, Change, ClusterPlan, Plan
 
 FORMAT = "kfleet.dev/plan/v1"
@@ -34,6 +35,10 @@ def plan_record(plan: Plan, overlay: str = "") -> dict[str, Any]:
         "gaps": [{"cluster": gap.cluster, "what": gap.what, "why": gap.why} for gap in plan.gaps],
         "waiting": [{"cluster": entry.cluster, "why": entry.why} for entry in plan.waiting],
         "obstacles": [obstacle_record(obstacle) for obstacle in plan.obstacles],
+        "placements": [
+            {"object": str(step.ref), "verb": step.verb.value, "cluster": step.cluster or "", "why": step.why}
+            for step in plan.placements
+        ],
     }
 
 
@@ -56,6 +61,7 @@ def find_moves(saved: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str
         if uids.get(cluster["name"]) != cluster["uid"]:
             yield f"{cluster['name']}: is another cluster, or cannot be reached"
     yield from _moved_objects(_by_object(saved), _by_object(now))
+    yield from _moved_objects(_by_job(saved), _by_job(now))
 
 
 def _moved_objects(before: Mapping[str, tuple[str, ...]], after: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
@@ -97,6 +103,15 @@ def _change(change: Change) -> dict[str, Any]:
         "uid": change.uid,
         "seen": change.seen,
         "wanted": change.wanted,
+    }
+
+
+def _by_job(record: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """What happens to jobs; what they are told while they wait may change at any time."""
+    return {
+        step["object"]: (step["verb"], step["cluster"])
+        for step in record.get("placements") or ()
+        if step["verb"] != Verb.WAIT.value
     }
 
 

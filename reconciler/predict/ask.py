@@ -14,6 +14,7 @@ from reconciler.desired.written import KueueApi, written
 from reconciler.errors import ClusterError, SpecError
 from reconciler.kueue.kinds import GROUP as KUEUE_GROUP
 from reconciler.kueue.kinds import NEWEST, parse_version
+from reconciler.kueue.reading import as_map
 from reconciler.objects import Manifest, Ref
 from reconciler.ownership.dress import dress
 from reconciler.ownership.fields import is_settled, owners_at
@@ -134,7 +135,7 @@ def _compare(prepared: Prediction, view: ClusterView) -> Prediction:
 
 
 def _ask(asked: _Asked, prediction: Prediction) -> Prediction:
-    if _must_wait(prediction.ref, asked):
+    if _must_wait(prediction, asked):
         return _changed(prediction, is_static=True)
     versions = asked.view.served.get((prediction.ref.group, prediction.ref.kind), ())
     kind = next((kind for kind in versions if kind.api_version == prediction.wanted["apiVersion"]), None)
@@ -190,9 +191,16 @@ def _dry_run_once(asked: _Asked, path: str, wanted: Manifest, *, is_forced: bool
     return asked.port.apply_at(path, wanted, manager=FIELD_MANAGER, is_forced=is_forced, is_dry_run=True)
 
 
-def _must_wait(ref: Ref, asked: _Asked) -> bool:
-    """Whether the object's namespace or kind comes into being with the same plan, so that nobody can be asked yet."""
+def _must_wait(prediction: Prediction, asked: _Asked) -> bool:
+    """Whether the object's namespace, kind or role comes into being with the same plan: nobody can be asked yet.
+
+    Of a role that is bound, the server wants to know whether whoever binds it has all of its rights.
+    """
+    ref, role = prediction.ref, as_map(prediction.wanted.get("roleRef"))
     if ref.namespace and Ref(ref.cluster, "", "Namespace", "", ref.namespace) in asked.coming:
+        return True
+    namespace = ref.namespace if role.get("kind") == "Role" else ""
+    if role and Ref(ref.cluster, ref.group, str(role.get("kind")), namespace, str(role.get("name"))) in asked.coming:
         return True
     is_served = (ref.group, ref.kind) in asked.view.served
     return not is_served and any(other.kind == "CustomResourceDefinition" for other in asked.coming)

@@ -13,18 +13,20 @@ from reconciler.prediction import ClusterView, KindKey
 
 IDENTITY = "/api/v1/namespaces/kube-system"
 PARALLEL = 8
+FORBIDDEN = 403
 _KUEUE_VERSIONS = ("v1beta2", "v1beta1", "v1alpha1")
 
 
 def greet(port: ClusterPort, set_name: SetName) -> ClusterView:
     """Which cluster this is, what it serves and what the fleet left there; nothing yet of what it holds."""
     try:
-        uid = str(port.get(IDENTITY)["metadata"]["uid"])
-        served = _by_kind(port.discover())
-        parent = port.find(set_name.path)
+        with ThreadPoolExecutor(3) as pool:
+            identity, kinds = pool.submit(port.get, IDENTITY), pool.submit(port.discover)
+            parent = pool.submit(port.find, set_name.path)
+        uid, served = str(identity.result()["metadata"]["uid"]), _by_kind(kinds.result())
     except ClusterError as error:
         return ClusterView(port.cluster, set_name, gaps=(Gap(port.cluster, "the cluster", error.problem),))
-    return ClusterView(port.cluster, set_name, uid, served, inventory=read_parent(parent))
+    return ClusterView(port.cluster, set_name, uid, served, inventory=read_parent(parent.result()))
 
 
 def look(port: ClusterPort, greeted: ClusterView, wanted: Iterable[Ref]) -> ClusterView:
@@ -38,24 +40,59 @@ def look(port: ClusterPort, greeted: ClusterView, wanted: Iterable[Ref]) -> Clus
     jobs = [
         (served[key][0], tuple(ref for ref in refs if (ref.group, ref.kind) == key)) for key in keys if key in served
     ]
+    left = (inventory.namespaces if inventory else frozenset()) - {ref.namespace for ref in refs}
     with ThreadPoolExecutor(PARALLEL) as pool:
-        seen = list(pool.map(lambda job: _look_at_kind(port, greeted.set_name, *job), jobs))
+        seen = list(pool.map(lambda job: _look_at_kind(port, greeted.set_name, job[0], job[1], left), jobs))
     live = {ref: manifest for found, _ in seen for ref, manifest in found.items()}
     return replace(greeted, live=live, gaps=tuple(gap for _, gap in seen if gap))
 
 
 def _look_at_kind(
-    port: ClusterPort, set_name: SetName, kind: ApiKind, wanted: tuple[Ref, ...]
+    port: ClusterPort, set_name: SetName, kind: ApiKind, wanted: tuple[Ref, ...], left: frozenset[str]
 ) -> tuple[Mapping[Ref, Manifest], Gap | None]:
     """All objects of a Kueue kind; of other kinds the members of the fleet, and what has the name of a wanted one."""
     try:
         if kind.group == KUEUE_GROUP:
             return _refs(port.cluster, kind, port.list(kind.collection())), None
-        members = _refs(port.cluster, kind, port.list(kind.collection(), f"{MEMBER_LABEL}={set_name.id}"))
+        members = _refs(port.cluster, kind, _members(port, set_name, kind, wanted, left))
         others = _find_each(port, kind, [ref for ref in wanted if ref not in members])
     except ClusterError as error:
         return {}, Gap(port.cluster, kind_text(Ref(port.cluster, kind.group, kind.kind, "", "")), error.problem)
     return {**members, **others}, None
+
+
+def _members(
+    port: ClusterPort, set_name: SetName, kind: ApiKind, wanted: tuple[Ref, ...], left: frozenset[str]
+) -> list[Manifest]:
+    """What carries the label of the fleet. Not everybody may list Secrets and the like in all namespaces."""
+    selector = f"{MEMBER_LABEL}={set_name.id}"
+    try:
+        return list(port.list(kind.collection(), selector))
+    except ClusterError as error:
+        if error.status != FORBIDDEN or not kind.is_namespaced:
+            raise
+    return _members_by_namespace(port, kind, selector, {ref.namespace for ref in wanted}, {set_name.namespace, *left})
+
+
+def _members_by_namespace(
+    port: ClusterPort, kind: ApiKind, selector: str, wanted: set[str], possible: set[str]
+) -> list[Manifest]:
+    """Where the kind is wanted, and where it may be left: the fleet's own namespace, and those that it uses no more.
+
+    Of the latter some may be forbidden, because this kind was never there; all of them would be no look at all.
+    """
+    found: list[Manifest] = []
+    denied: list[ClusterError] = []
+    for name in sorted(wanted | possible):
+        try:
+            found += port.list(kind.collection(name), selector)
+        except ClusterError as error:
+            if error.status != FORBIDDEN or name in wanted:
+                raise
+            denied.append(error)
+    if len(denied) == len(wanted | possible):
+        raise denied[0]
+    return found
 
 
 def _find_each(port: ClusterPort, kind: ApiKind, wanted: list[Ref]) -> Mapping[Ref, Manifest]:

@@ -4,13 +4,14 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 
 from reconciler.edges.kubernetes import ApiServer
 from reconciler.edges.watched import WatchedServer
 from reconciler.errors import ClusterError
 from reconciler.objects import ClusterName, Gap
+from reconciler.ownership.applyset import SetName
 from reconciler.pipeline.online import Connections, connect
 from reconciler.predict.look import IDENTITY
 from reconciler.spec import FleetSpec
@@ -22,20 +23,13 @@ OPENED_FOR = 60.0
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Absence:
-    """A cluster that did not answer: it is asked again in the background, and nobody else waits for it."""
-
-    problem: str
-    ended: threading.Event
-
-
 class Clusters:
     def __init__(self, timeout: timedelta, wake: Callable[[str], None]) -> None:
         self._timeout, self._wake = timeout, wake
         self._servers: dict[ClusterName, WatchedServer] = {}
         self._opened: tuple[float, str, Connections] | None = None
-        self._absent: dict[ClusterName, _Absence] = {}
+        self._absent: dict[ClusterName, str] = {}
+        self._inventories: dict[ClusterName, str] = {}
         self._lock = threading.Lock()
         self._ended = threading.Event()
 
@@ -43,7 +37,7 @@ class Clusters:
         """Everybody who answered last time; the others are gaps."""
         plain = self._open(spec)
         with self._lock:
-            absent = {name: entry.problem for name, entry in self._absent.items() if name in plain.ports}
+            absent = {name: problem for name, problem in self._absent.items() if name in plain.ports}
         ports = {name: server for name, server in self._servers.items() if name in plain.ports and name not in absent}
         known = {cluster.name for cluster in spec.clusters}
         gaps = tuple(Gap(name, "the cluster", problem) for name, problem in absent.items() if name in known)
@@ -60,13 +54,12 @@ class Clusters:
     def note_absent(self, absent: Mapping[ClusterName, str]) -> None:
         """Clusters that did not answer: they are left out until they do."""
         for name, problem in absent.items():
-            server = self._servers.get(name)
             with self._lock:
-                if server is None or name in self._absent:
+                if name not in self._servers or name in self._absent:
                     continue
-                self._absent[name] = entry = _Absence(problem, self._ended)
+                self._absent[name] = problem
             log.warning("cluster lost", extra={"cluster": name, "problem": problem})
-            threading.Thread(target=self._await_return, args=(server, entry), daemon=True).start()
+            threading.Thread(target=self._await_return, args=(name,), daemon=True).start()
 
     def close(self) -> None:
         self._ended.set()
@@ -80,6 +73,10 @@ class Clusters:
         opened = connect(spec, self._timeout)
         opened.close()
         self._follow(opened.ports.values())
+        self._inventories = {
+            cluster.name: SetName(spec.fleet.name, cluster.kueue.namespace).path
+            for cluster in (*spec.clusters, *opened.departed)
+        }
         self._opened = (now, spec.revision, opened)
         return opened
 
@@ -103,17 +100,25 @@ class Clusters:
     def _on_change(self, cluster: ClusterName, path: str) -> None:
         self._wake(f"{cluster}: {path.rpartition('/')[2]}")
 
-    def _await_return(self, server: WatchedServer, absence: _Absence) -> None:
+    def _await_return(self, name: ClusterName) -> None:
+        """Ask in the background what every look asks first; by then the way to the cluster may be another one."""
         pause = FIRST_PAUSE
-        while not absence.ended.wait(pause):
-            try:
-                server.get(IDENTITY)
-            except ClusterError:
-                pause = min(2 * pause, LONGEST_PAUSE)
-                continue
-            break
+        while not self._ended.wait(pause) and not self._is_back(name):
+            pause = min(2 * pause, LONGEST_PAUSE)
         with self._lock:
-            self._absent.pop(server.cluster, None)
-        if not absence.ended.is_set():
-            log.info("cluster back", extra={"cluster": server.cluster})
-            self._wake(f"{server.cluster}: back")
+            self._absent.pop(name, None)
+        if not self._ended.is_set():
+            log.info("cluster back", extra={"cluster": name})
+            self._wake(f"{name}: back")
+
+    def _is_back(self, name: ClusterName) -> bool:
+        server = self._servers.get(name)
+        if server is None:
+            # It left the fleet: whoever looks next says what is to be said of it.
+            return True
+        try:
+            server.get(IDENTITY)
+            server.find(self._inventories[name])
+        except (ClusterError, KeyError):
+            return False
+        return True

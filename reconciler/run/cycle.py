@@ -19,6 +19,7 @@ from reconciler.plan import Looks, Plan, make_plan
 from reconciler.run.clusters import Clusters
 from reconciler.run.listening import Listening
 from reconciler.run.notices import Notice, find_notices
+from reconciler.spec.keeper import keeper_of
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +54,7 @@ class Cycle:
         self._published: float | None = None
         self._told: frozenset[Notice] = frozenset()
 
-    def run(self, computed: Computed, revision_problem: str, may_write: Callable[[], bool]) -> CycleReport:
+    def run(self, computed: Computed, revision_problem: str, forbidden: Callable[[], str]) -> CycleReport:
         started = time.monotonic()
         connections = self._clusters.connections(computed.spec)
         computed = with_master_queues(computed, connections.ports)
@@ -62,17 +63,26 @@ class Cycle:
         looks = self._looks = look_at_fleet(observed, connections, is_applying=True, before=self._looks)
         plan = make_plan(observed.spec, looks)
         manager = computed.spec.manager
-        patience = Patience(total=PATIENCE, may_write=may_write)
+        patience = Patience(total=PATIENCE, forbidden=forbidden)
         # Also without a change to write: inventories may have to follow, which costs nothing where they are right.
         outcomes = apply_plan(plan, connections.ports, manager.name if manager else None, patience)
-        self._clusters.note_absent(_absent(looks, outcomes))
-        if not computed.spec.fleet.suspend:
+        self._clusters.note_absent(_absent(looks))
+        if not computed.spec.is_suspended(keeper_of(computed.spec).name) and not forbidden():
             self._listening.remember(computed.spec, connections.ports, observed.look)
             self._publish(computed, connections)
         notices = find_notices(plan, observed.conditions, revision_problem)
         self._tell(observed, connections, notices)
         due = self._listening.due(computed.spec, observed.look) or NO_DUE
         return CycleReport(observed, plan, looks, time.monotonic() - started, outcomes, notices, due)
+
+    def begin(self) -> None:
+        """Forget what is known: while we did not lead, another one may have written."""
+        self._looks = None
+        self._listening.forget()
+
+    def end(self) -> None:
+        """The last thing before the lease is given back."""
+        self._listening.write_ledger()
 
     def close(self) -> None:
         self._listening.close()
@@ -85,7 +95,7 @@ class Cycle:
 
     def _tell(self, computed: Computed, connections: Connections, notices: frozenset[Notice]) -> None:
         """An Event for what was not so a cycle ago."""
-        keeper = computed.spec.manager or computed.spec.clusters[0]
+        keeper = keeper_of(computed.spec)
         port = connections.ports.get(keeper.name)
         fresh, self._told = sorted(notices - self._told), notices
         for notice in fresh:
@@ -94,12 +104,11 @@ class Cycle:
                 if port is not None:
                     set_name = SetName(computed.spec.fleet.name, keeper.kueue.namespace)
                     about = ConfigMapName(set_name.namespace, set_name.name)
-                    send_event(port, about, notice.reason, notice.message, is_warning=notice.is_warning)
+                    send_event(port, about, notice.reason, notice.message)
             except ClusterError as error:
                 log.warning("event", extra={"problem": error.problem})
 
 
-def _absent(looks: Looks, outcomes: tuple[ClusterOutcome, ...]) -> dict[ClusterName, str]:
-    """Clusters that do not answer, with the reason."""
-    unseen = {view.name: view.gaps[0].why for view in looks.views if not view.is_reachable and view.gaps}
-    return unseen | {outcome.name: outcome.problem for outcome in outcomes if outcome.problem}
+def _absent(looks: Looks) -> dict[ClusterName, str]:
+    """Clusters that do not answer, with the reason. One that refuses a write does answer."""
+    return {view.name: view.gaps[0].why for view in looks.views if not view.is_reachable and view.gaps}

@@ -12,60 +12,70 @@ from reconciler.capacity.model import CapacityLook, Ledger
 from reconciler.capacity.sources import find_sources, rules_for
 from reconciler.errors import ClusterError
 from reconciler.objects import ClusterName
-from reconciler.observations.capacity import Buses, keeper_of, ledger_place
-from reconciler.observations.ledger import Kept, keep_ledger
+from reconciler.observations.capacity import Buses, ledger_place
+from reconciler.observations.ledger import Kept, LedgerPlace, keep_ledger
 from reconciler.pipeline.capacity import Looking, open_buses
 from reconciler.ports import BusPort, ClusterPort
 from reconciler.spec import FleetSpec
+from reconciler.spec.keeper import keeper_of
+from reconciler.spec.nats import Bus
 
 log = logging.getLogger(__name__)
 
 # Between two writes of the ledger: a burst of news is one write, and a crash forgets no more than this.
 WRITTEN_EVERY = 2.0
 ASKED_EVERY = timedelta(seconds=1)
+TRIED_EVERY = 10.0
 
 Ports = Mapping[ClusterName, ClusterPort]
+BusKey = tuple[Bus, tuple[str, ...]]
 
 
 class Listening:
     def __init__(self, wake: Callable[[str], None]) -> None:
         self._wake = wake
-        self._key: object = None
-        self._buses = Buses()
+        self._heard: dict[BusKey, BusPort] = {}
+        self._problems: dict[str, str] = {}
+        self._tried = 0.0
         self._ended = threading.Event()
+        self._place: tuple[ClusterPort, LedgerPlace] | None = None
         self._ledger: Ledger | None = None
         self._stored: Ledger | None = None
         self._written = 0.0
 
     def looking(self, spec: FleetSpec, ports: Ports) -> Looking:
         """How this cycle learns what there is: from what was heard so far, without waiting."""
-        sources = find_sources(spec)
-        key = tuple((bus, sources.subjects_of(bus)) for bus in sources.buses)
-        if key != self._key or self._buses.problems:
-            self._hang_up()
-            self._buses, self._key = open_buses(spec, sources, ports), key
-            for name, bus in self._buses.ports.items():
-                threading.Thread(target=self._listen, args=(name, bus, self._ended), daemon=True).start()
+        self._listen_to(spec, ports)
+        buses = Buses({bus.name: port for (bus, _), port in self._heard.items()}, dict(self._problems))
         kept = None if self._ledger is None else Kept(self._ledger, is_there=True)
-        return Looking(timedelta(), buses=self._buses, kept=kept)
+        return Looking(timedelta(), buses=buses, kept=kept)
 
-    def remember(self, spec: FleetSpec, ports: Ports, look: CapacityLook | None, *, is_last: bool = False) -> None:
-        """Keep what counts now, in memory at once and on the manager where it is news."""
+    def remember(self, spec: FleetSpec, ports: Ports, look: CapacityLook | None) -> None:
+        """Keep what counts now, in memory at once, and on the manager where it is news and a while has passed."""
+        port = ports.get(keeper_of(spec).name)
+        self._place = None if port is None else (port, ledger_place(spec))
         if look is None:
             return
         if self._ledger is None:
             self._stored = look.kept
         self._ledger = look.ledger
-        port = ports.get(keeper_of(spec).name)
-        is_time = is_last or time.monotonic() - self._written >= WRITTEN_EVERY
-        if port is None or not is_time or not self._is_news(look.ledger):
+        if time.monotonic() - self._written >= WRITTEN_EVERY:
+            self.write_ledger()
+
+    def write_ledger(self) -> None:
+        if self._ledger is None or self._place is None or not self._is_news(self._ledger):
             return
+        port, place = self._place
         try:
-            keep_ledger(port, ledger_place(spec), look.ledger)
+            keep_ledger(port, place, self._ledger)
         except ClusterError as error:
             log.warning("ledger not kept", extra={"cluster": port.cluster, "problem": error.problem})
             return
-        self._stored, self._written = look.ledger, time.monotonic()
+        self._stored, self._written = self._ledger, time.monotonic()
+
+    def forget(self) -> None:
+        """Begin with what lies on the manager; what was heard meanwhile stays."""
+        self._ledger = self._stored = self._place = None
 
     def due(self, spec: FleetSpec, look: CapacityLook | None) -> timedelta | None:
         """When something changes by itself: a pool falls silent, a smaller capacity has stood long enough."""
@@ -77,22 +87,35 @@ class Listening:
         return next_due(look.ledger, rules, datetime.now(UTC))
 
     def close(self) -> None:
-        self._hang_up()
+        self._ended.set()
+        for port in self._heard.values():
+            port.close()
 
     def _is_news(self, ledger: Ledger) -> bool:
         return self._stored is None or is_worth_writing(self._stored, ledger)
 
-    def _hang_up(self) -> None:
-        self._ended.set()
-        self._ended = threading.Event()
-        for bus in self._buses.ports.values():
-            bus.close()
-        self._buses = Buses()
+    def _listen_to(self, spec: FleetSpec, ports: Ports) -> None:
+        """Open what is new and close what nobody asks for; a bus without a way to log in is tried now and then."""
+        sources = find_sources(spec)
+        wanted = {(bus, sources.subjects_of(bus)): bus for bus in sources.buses}
+        for key in [key for key in self._heard if key not in wanted]:
+            self._heard.pop(key).close()
+        missing = {key: bus for key, bus in wanted.items() if key not in self._heard}
+        is_known = {bus.name for bus in missing.values()} == self._problems.keys()
+        if is_known and time.monotonic() - self._tried < TRIED_EVERY:
+            return
+        self._tried = time.monotonic()
+        opened = open_buses(spec, sources, ports, missing.values())
+        self._problems = dict(opened.problems)
+        for key, bus in missing.items():
+            if bus.name in opened.ports:
+                self._heard[key] = opened.ports[bus.name]
+                threading.Thread(target=self._listen, args=(bus.name, self._heard[key]), daemon=True).start()
 
-    def _listen(self, name: str, bus: BusPort, ended: threading.Event) -> None:
+    def _listen(self, name: str, bus: BusPort) -> None:
         """Wake up for what is new; a pool that says the same again is looked at when its time comes."""
         known: object = None
-        while not ended.is_set():
+        while not self._ended.is_set() and bus in tuple(self._heard.values()):
             if not bus.wait(ASKED_EVERY):
                 continue
             heard = bus.heard()

@@ -6,17 +6,27 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 
-from reconciler.edges.endpoint import Endpoint
+from reconciler.edges.endpoint import Endpoint, Receiver
+from reconciler.edges.forge import find_forge
+from reconciler.edges.secrets import read_secret
+from reconciler.edges.signature import check_keys
 from reconciler.errors import ClusterError, KfleetError, RefusedError
 from reconciler.lease import LeaseName, Loss, held_lease, new_holder
+from reconciler.objects import ClusterName
 from reconciler.pipeline.offline import Computed, Source
 from reconciler.run.clusters import Clusters
+from reconciler.run.commits import Commits
 from reconciler.run.cycle import Cycle, CycleReport
 from reconciler.run.metrics import Metrics
-from reconciler.run.revisions import Revisions
+from reconciler.run.reports import failed_status, status_of
+from reconciler.run.revisions import ANY_COMMIT, Revisions, Trust
+from reconciler.run.telling import Telling
 from reconciler.run.wakeups import Wakeups
-from reconciler.spec.model import Cluster
+from reconciler.run.webhook import Webhook
+from reconciler.spec import FleetSpec
+from reconciler.spec.keeper import keeper_of
 
 log = logging.getLogger(__name__)
 
@@ -27,15 +37,23 @@ LONGEST_CYCLE = timedelta(minutes=5)
 
 @dataclass(frozen=True, slots=True)
 class Settings:
+    """`webhook` and `commit_status` are where a secret and a token lie: a file, or env:NAME; empty turns them off."""
+
     source: Source
     interval: timedelta = timedelta(seconds=60)
     git_interval: timedelta = timedelta(seconds=30)
     timeout: timedelta = timedelta(seconds=5)
     listen: str = "127.0.0.1:9464"
+    trust: Trust = ANY_COMMIT
+    webhook: str = ""
+    commit_status: str = ""
+    forge: str = ""
 
 
 def run_loop(settings: Settings, stop: threading.Event, on_listening: Callable[[int], None] = lambda _: None) -> None:
     """Go on until `stop` is set. What is wrong with the world is logged, counted and tried again."""
+    if settings.trust.keys:
+        check_keys(settings.trust.keys)
     _Loop(settings, stop).run(on_listening)
 
 
@@ -43,17 +61,19 @@ class _Loop:
     def __init__(self, settings: Settings, stop: threading.Event) -> None:
         self._settings, self._stop = settings, stop
         self._wakeups = Wakeups()
-        self._metrics = Metrics()
+        self._metrics = Metrics(lambda: self._revisions.now.problem)
         self._clusters = Clusters(settings.timeout, self._wakeups.wake)
-        self._revisions = Revisions(settings.source, settings.git_interval, self._wakeups.wake)
+        self._revisions = Revisions(settings.source, settings.git_interval, self._wakeups.wake, settings.trust)
         self._cycle = Cycle(self._clusters, self._wakeups.wake)
+        self._telling = Telling(self._clusters, _commits(settings))
         self._failures = 0
         self._began: float | None = None
         self._holder = new_holder()
         self._told = ""  # why there is no lease: tried every second, and said once
 
     def run(self, on_listening: Callable[[int], None]) -> None:
-        endpoint = Endpoint(self._settings.listen, self._metrics.registry, self._is_alive, self._is_ready)
+        receivers = self._receivers()
+        endpoint = Endpoint(self._settings.listen, self._metrics.registry, self._is_alive, self._is_ready, receivers)
         on_listening(endpoint.port)
         threading.Thread(target=self._wake_on_stop, daemon=True).start()
         try:
@@ -61,63 +81,70 @@ class _Loop:
             while not self._stop.is_set():
                 computed = self._revisions.now.computed
                 if computed is None:
+                    self._telling.tell_unread(self._revisions.now)
                     self._wakeups.wait(self._settings.interval)
                 else:
                     self._lead(computed)
         finally:
             self._revisions.close()
             self._cycle.close()
+            self._telling.close()
             self._clusters.close()
             endpoint.close()
         log.info("stopped")
 
     def _lead(self, computed: Computed) -> None:
         """Cycle by cycle while we are the only one who writes, and the same cluster keeps the lease."""
-        keeper = keeper_of(computed)
-        name = LeaseName(keeper.kueue.namespace, f"kfleet-{computed.spec.fleet.name}")
+        place = cluster, name = _place_of(computed.spec)
         try:
-            port = self._clusters.server(computed.spec, keeper.name)
-            log.info("waiting for the lease", extra={"lease": f"{keeper.name}/{name.namespace}/{name.name}"})
+            port = self._clusters.server(computed.spec, cluster)
+            log.info("waiting for the lease", extra={"lease": f"{cluster}/{name.namespace}/{name.name}"})
             with held_lease(port, name, self._holder, waits=self._stop) as lost:
                 log.info("leading", extra={"holder": self._holder})
                 self._told = ""
                 self._metrics.is_leader = True
-                self._cycle_on(keeper, lost)
+                self._cycle.begin()
+                self._telling.begin()
+                self._cycle_on(place, lost)
+                if not lost.is_set():
+                    self._cycle.end()
         except RefusedError:
             return
         except ClusterError as error:
             if error.problem != self._told:
-                log.warning("no lease", extra={"cluster": keeper.name, "problem": error.problem})
+                log.warning("no lease", extra={"cluster": cluster, "problem": error.problem})
             self._told = error.problem
             self._stop.wait(FIRST_PAUSE.total_seconds())
         finally:
             self._metrics.is_leader = False
 
-    def _cycle_on(self, keeper: Cluster, lost: Loss) -> None:
+    def _cycle_on(self, place: tuple[ClusterName, LeaseName], lost: Loss) -> None:
         pause = timedelta()
         while not self._stop.is_set() and not lost.is_set():
             reasons = self._wakeups.wait(pause)
             computed = self._revisions.now.computed
-            if self._stop.is_set() or lost.is_set() or computed is None or keeper_of(computed) != keeper:
+            if self._stop.is_set() or lost.is_set() or computed is None or _place_of(computed.spec) != place:
                 return
             pause = self._one(computed, reasons, lost)
 
     def _one(self, computed: Computed, reasons: tuple[str, ...], lost: Loss) -> timedelta:
         """One cycle, and how long to wait for the next one where nothing happens."""
 
-        def may_write() -> bool:
-            if self._stop.is_set():
-                raise ClusterError("kfleet", "is stopping; the next one goes on")
-            return not lost.is_set()
+        def forbidden() -> str:
+            return lost.why() or ("kfleet is stopping; the next one goes on" if self._stop.is_set() else "")
 
+        followed = self._revisions.now
         self._began = time.monotonic()
         try:
-            report = self._cycle.run(computed, self._revisions.now.problem, may_write)
+            self._telling.tell_start(computed.spec)
+            report = self._cycle.run(computed, followed.problem, forbidden)
+            if not forbidden():
+                self._telling.tell(report.computed.spec, status_of(report, followed))
         except KfleetError as error:
-            return self._failed(str(error))
+            return self._failed(computed.spec, str(error), forbidden)
         except Exception:  # whatever it is: the next cycle may do better, and a queue must not wait for a person
             log.exception("cycle")
-            return self._failed("a defect, see the log")
+            return self._failed(computed.spec, "a defect, see the log", forbidden)
         finally:
             self._began = None
         self._metrics.note(report)
@@ -125,14 +152,25 @@ class _Loop:
         _log(report, reasons)
         return min(report.due, self._settings.interval) if report.is_done else self._pause()
 
-    def _failed(self, problem: str) -> timedelta:
+    def _failed(self, spec: FleetSpec, problem: str, forbidden: Callable[[], str]) -> timedelta:
         self._failures += 1
         self._metrics.note_failure()
         log.error("cycle failed", extra={"problem": problem})
+        if not forbidden():
+            self._telling.tell(spec, failed_status(spec, problem, self._revisions.now))
         return self._pause()
 
     def _pause(self) -> timedelta:
         return min(FIRST_PAUSE * int(2 ** min(self._failures - 1, 10)), LONGEST_PAUSE, self._settings.interval)
+
+    def _receivers(self) -> dict[str, Receiver]:
+        place = self._settings.webhook
+        if not place:
+            return {}
+        read_secret("--webhook", place)  # better told now than with the first push
+        secret = partial(read_secret, "--webhook", place)
+        revision = self._settings.source.revision
+        return {"/webhook": Webhook(secret, revision, self._revisions.look_now, self._metrics.note_webhook)}
 
     def _wake_on_stop(self) -> None:
         self._stop.wait()
@@ -147,9 +185,18 @@ class _Loop:
         return "" if self._revisions.now.computed else self._revisions.now.problem or "no revision was read yet"
 
 
-def keeper_of(computed: Computed) -> Cluster:
-    """The cluster that keeps the lease."""
-    return computed.spec.manager or computed.spec.clusters[0]
+def _commits(settings: Settings) -> Commits | None:
+    if not settings.commit_status:
+        return None
+    forge = find_forge(settings.source.repo, settings.forge)
+    read_secret("--commit-status", settings.commit_status)
+    return Commits(forge, partial(read_secret, "--commit-status", settings.commit_status))
+
+
+def _place_of(spec: FleetSpec) -> tuple[ClusterName, LeaseName]:
+    """Where the lease lies: on which cluster, under which name."""
+    keeper = keeper_of(spec)
+    return keeper.name, LeaseName(keeper.kueue.namespace, f"kfleet-{spec.fleet.name}")
 
 
 def _log(report: CycleReport, reasons: tuple[str, ...]) -> None:
@@ -161,7 +208,7 @@ def _log(report: CycleReport, reasons: tuple[str, ...]) -> None:
         "refusals": len(report.plan.refusals),
         "milliseconds": round(1000 * report.seconds),
     }
-    is_news = report.plan.writes or not report.is_done
+    is_news = report.plan.has_work or not report.is_done
     log.log(logging.INFO if is_news else logging.DEBUG, "cycle", extra=facts)
     for outcome in report.outcomes:
         for problem in (outcome.problem, *(f"{one.ref}: {one.problem}" for one in outcome.outcomes if one.problem)):

@@ -1,7 +1,7 @@
 """What kfleet counts, for Prometheus. Most of it is read from the last cycle only when somebody asks."""
 
 from collections import Counter as Tally
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,13 +13,16 @@ from reconciler.kueue.reading import as_list, as_text, at, quantity_at
 from reconciler.objects import Manifest
 from reconciler.quantity import Quantity
 from reconciler.run.cycle import CycleReport
+from reconciler.run.webhook import Verdict
 
 _BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 _NANO = 10**9
 
 
 class Metrics(Collector):
-    def __init__(self) -> None:
+    def __init__(self, revision_problem: Callable[[], str] = str) -> None:
+        """`revision_problem` says what is wrong with the newest commit, or nothing."""
+        self._revision_problem = revision_problem
         self.registry = CollectorRegistry()
         self.is_leader = False
         self._last: CycleReport | None = None
@@ -30,6 +33,7 @@ class Metrics(Collector):
             "kfleet_writes", "Objects written.", ("cluster", "action", "result"), registry=self.registry
         )
         self._failures = Counter("kfleet_cycle_failures", "Cycles that ended in an error.", registry=self.registry)
+        self._webhooks = Counter("kfleet_webhooks", "Pushes announced by a forge.", ("result",), registry=self.registry)
         self.registry.register(self)
 
     def note(self, report: CycleReport) -> None:
@@ -43,10 +47,16 @@ class Metrics(Collector):
     def note_failure(self) -> None:
         self._failures.inc()
 
+    def note_webhook(self, verdict: Verdict) -> None:
+        self._webhooks.labels(verdict.value).inc()
+
     def collect(self) -> Iterator[Metric]:
         leader = GaugeMetricFamily("kfleet_leader", "1 on the replica that writes.")
         leader.add_metric((), int(self.is_leader))
         yield leader
+        refused = GaugeMetricFamily("kfleet_revision_refused", "1 while the newest commit is not followed.")
+        refused.add_metric((), int(bool(self._revision_problem())))
+        yield refused
         report = self._last
         if report is not None:
             yield from _plan_metrics(report)

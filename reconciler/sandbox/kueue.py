@@ -5,7 +5,7 @@ root or a changed name. The serving certificate that Kueue would make on its fir
 instead, which saves the seconds until its certificate watcher notices the new files.
 """
 
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -27,11 +27,23 @@ SERVICE = "kueue-webhook-service"
 SECRET = "kueue-webhook-server-cert"  # noqa: S105  (the name of a Secret)
 CONFIG_MAP = "kueue-manager-config"
 CONFIG_KEY = "controller_manager_config.yaml"
+DEPLOYMENT = "kueue-controller-manager"
+POD_LABELS = {"control-plane": "controller-manager"}
+# The aggregated visibility API would need a Service that reaches this process on a fixed port.
+GATES = "--feature-gates=VisibilityOnDemand=false"
 CONVERTED_KINDS = {"ClusterQueue", "Cohort", "LocalQueue", "MultiKueueCluster", "Workload"}
 FRAMEWORKS = ("batch/job",)
 # The API group whose webhooks a framework brings. Webhooks of a group that no enabled framework serves stay out:
 # nobody would answer them.
-FRAMEWORK_GROUPS = {"batch/job": "batch", "pod": "", "deployment": "apps", "statefulset": "apps"}
+FRAMEWORK_GROUPS = {
+    "batch/job": "batch",
+    "pod": "",
+    "deployment": "apps",
+    "statefulset": "apps",
+    "jobset.x-k8s.io/jobset": "jobset.x-k8s.io",
+    "kubeflow.org/pytorchjob": "kubeflow.org",
+    "ray.io/rayjob": "ray.io",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +73,18 @@ def install_kueue(
     _create_all(api, _custom_resource_definitions(cluster.kueue, clients))
     _create_all(api, [_namespace()])
     _create_all(api, [_service(), _secret(authority, serving), _config_map(configuration)])
-    _create_all(api, _webhooks(cluster.kueue, clients, frameworks))
+    _create_all(api, [*_webhooks(cluster.kueue, clients, frameworks), _deployment()])
     return _kueue_part(cluster, files, config_path, ports)
+
+
+def reconfigure_kueue(api: ApiServer, version: str, files: ClusterFiles, text: str) -> None:
+    """Hand Kueue another Configuration, for its next start, with the webhooks of what that enables."""
+    files.secret("kueue-config.yaml", text)
+    configuration = yaml.safe_load(text)
+    secret = api.get(f"/api/v1/namespaces/{NAMESPACE}/secrets/{SECRET}")
+    clients = _ClientPatch(configuration["webhook"]["port"], b64decode(secret["data"]["ca.crt"]).decode())
+    for wanted in _webhooks(version, clients, tuple(configuration["integrations"]["frameworks"])):
+        api.replace({**api.get(api.path_of(wanted)), "webhooks": wanted["webhooks"]})
 
 
 def _kueue_part(cluster: SandboxCluster, files: ClusterFiles, config: Path, ports: KueuePorts) -> Part:
@@ -70,8 +92,7 @@ def _kueue_part(cluster: SandboxCluster, files: ClusterFiles, config: Path, port
         str(PROGRAMS[f"kueue-{cluster.kueue}"].binary),
         f"--config={config}",
         f"--kubeconfig={files.kubeconfig}",
-        # The aggregated visibility API would need a Service that reaches this process on a fixed port.
-        "--feature-gates=VisibilityOnDemand=false",
+        GATES,
         "--zap-log-level=2",
     )
     return Part(f"{cluster.name}/kueue", command, files.log("kueue"), ports.health)
@@ -119,7 +140,7 @@ def _custom_resource_definitions(version: str, clients: _ClientPatch) -> Iterato
 
 
 def _webhooks(version: str, clients: _ClientPatch, frameworks: tuple[str, ...]) -> Iterator[Manifest]:
-    groups = {"kueue.x-k8s.io", *(FRAMEWORK_GROUPS[name] for name in frameworks)}
+    groups = {"kueue.x-k8s.io", *(FRAMEWORK_GROUPS[name] for name in frameworks if name in FRAMEWORK_GROUPS)}
     for configuration in PROGRAMS[f"kueue-{version}"].manifests("config/components/webhook/*"):
         kept = [
             _webhook(entry, clients)
@@ -176,6 +197,41 @@ def _config_map(configuration: str) -> Manifest:
         "kind": "ConfigMap",
         "metadata": {"name": CONFIG_MAP, "namespace": NAMESPACE},
         "data": {CONFIG_KEY: configuration},
+    }
+
+
+def _deployment() -> Manifest:
+    """Kueue's Deployment as clusters have it, so that it can be restarted there: the sandbox's kubelet sees its pods.
+
+    Its pods wait for a scheduler that nobody is; the old one goes before the new one comes, because both would listen
+    on the same ports. Its image has no tag, as where a mirror names images by digest: what runs, the fleet must say.
+    """
+    container = {
+        "name": "manager",
+        "image": "kueue",
+        "args": [GATES, "--config=/controller_manager_config.yaml"],
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [{"name": "manager-config", "mountPath": f"/{CONFIG_KEY}", "subPath": CONFIG_KEY}],
+    }
+    template = {
+        "metadata": {"labels": POD_LABELS},
+        "spec": {
+            "automountServiceAccountToken": False,
+            "schedulerName": "nobody",
+            "containers": [container],
+            "volumes": [{"name": "manager-config", "configMap": {"name": CONFIG_MAP}}],
+        },
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": DEPLOYMENT, "namespace": NAMESPACE},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": POD_LABELS},
+            "strategy": {"type": "Recreate"},
+            "template": template,
+        },
     }
 
 

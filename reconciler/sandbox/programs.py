@@ -110,6 +110,28 @@ def _kueue_kinds(version: str) -> Program:
     return Program(name, SOURCES / name, target="", module="sigs.k8s.io/kueue", files=_KUEUE_FILES[:1], minutes=0.1)
 
 
+def _work_agent() -> Program:
+    return Program(
+        "ocm-work",
+        SOURCES / "ocm-work",
+        target="open-cluster-management.io/ocm/cmd/work",
+        module="open-cluster-management.io/api",
+        files=("cluster/v1/*managedclusters.crd.yaml", "work/v1/*.crd.yaml"),
+        minutes=3.5,
+    )
+
+
+def _argocd() -> Program:
+    """No part of a sandbox: tests have it run kfleet's plugin."""
+    return Program(
+        "argocd",
+        SOURCES / "argocd",
+        module="github.com/argoproj/argo-cd/v3",
+        files=("manifests/crds/application*-crd.yaml",),
+        minutes=2.5,
+    )
+
+
 PROGRAMS: Mapping[str, Program] = {
     program.name: program
     for program in (
@@ -118,5 +140,8 @@ PROGRAMS: Mapping[str, Program] = {
         _kwok(),
         *(_kueue(version) for version in KUEUE_VERSIONS),
         *(_kueue_kinds(version) for version in OLD_KINDS),
+        Program("kubestellar", SOURCES / "kubestellar", minutes=1.5),
+        _work_agent(),
+        _argocd(),
     )
 }

@@ -15,6 +15,7 @@ from reconciler.sandbox.processes import Part
 
 FORMAT = 1
 MANAGER = ClusterName("manager")
+ITS = ClusterName("its")  # KubeStellar's inventory and transport space
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class SandboxCluster:
 
     @property
     def role(self) -> str:
-        return "manager" if self.name == MANAGER else "worker"
+        return str(self.name) if self.name in {MANAGER, ITS} else "worker"
 
 
 @dataclass(frozen=True, slots=True)

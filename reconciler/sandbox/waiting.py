@@ -13,7 +13,7 @@ from reconciler.errors import ClusterError, SandboxError
 from reconciler.sandbox.processes import Part, is_alive, last_lines
 
 POLL = 0.05
-PATIENCE = timedelta(seconds=90)
+PATIENCE = timedelta(minutes=3)  # a part that ends is noticed at once; this is for crowded machines
 
 
 def wait_for(part: Part, is_ready: Callable[[], bool], is_abandoned: Event) -> None:

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 from reconciler.errors import SandboxError
 from reconciler.objects import ClusterName
-from reconciler.sandbox import kueue
+from reconciler.sandbox import kubestellar, kueue
 from reconciler.sandbox.layout import sandbox_folder
 from reconciler.sandbox.nodes import DEFAULT_COUNT, read_nodes
 from reconciler.sandbox.programs import DEFAULT_KUEUE, KUEUE_VERSIONS, PROGRAMS, Program
-from reconciler.sandbox.state import MANAGER
+from reconciler.sandbox.state import ITS, MANAGER
 
 NO_KUEUE = "none"
 MAX_WORKERS = 50
@@ -17,7 +17,11 @@ MAX_WORKERS = 50
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What `up` should bring up. `kueue_by_cluster` says which version runs where; the others get the default."""
+    """What `up` should bring up.
+
+    `kueue_by_cluster` says which version runs where; the others get the default. Beside KubeStellar only the manager
+    has one by default: a worker's Kueue would hold the jobs that arrive there.
+    """
 
     name: str = "default"
     workers: int = 2
@@ -25,6 +29,7 @@ class Wish:
     kueue_by_cluster: Mapping[str, str] = field(default_factory=dict)
     nodes: str = str(DEFAULT_COUNT)
     frameworks: tuple[str, ...] = kueue.FRAMEWORKS
+    has_kubestellar: bool = False
     is_owned: bool = False
 
     @property
@@ -33,17 +38,19 @@ class Wish:
 
     @property
     def cluster_names(self) -> tuple[ClusterName, ...]:
-        return (MANAGER, *self.worker_names)
+        return (MANAGER, *self.worker_names, *((ITS,) if self.has_kubestellar else ()))
 
     def kueue_of(self, cluster: str) -> str:
-        version = self.kueue_by_cluster.get(cluster, self.default_kueue)
+        default = NO_KUEUE if self.has_kubestellar and cluster != MANAGER else self.default_kueue
+        version = self.kueue_by_cluster.get(cluster, default)
         return "" if version == NO_KUEUE else version
 
     @property
     def programs(self) -> tuple[Program, ...]:
         """The Go programs that this sandbox is made of."""
         versions = sorted({self.kueue_of(cluster) for cluster in self.cluster_names} - {""}, reverse=True)
-        return tuple(PROGRAMS[name] for name in ("etcd", "kubernetes", "kwok", *(f"kueue-{v}" for v in versions)))
+        names = ["etcd", "kubernetes", "kwok", *(f"kueue-{version}" for version in versions)]
+        return tuple(PROGRAMS[name] for name in (*names, *(kubestellar.PROGRAM_NAMES if self.has_kubestellar else ())))
 
 
 def check_wish(wish: Wish) -> None:

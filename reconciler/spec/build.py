@@ -8,37 +8,43 @@ from reconciler.kueue.upgrade import to_canonical
 from reconciler.objects import ClusterName, Manifest
 from reconciler.quantity import Amount, Percent, Quantity, parse, parse_amount, parse_percent
 from reconciler.spec.annotations import without_own_annotations
-from reconciler.spec.credentials import read_credentials
-from reconciler.spec.document import Document
-from reconciler.spec.duration import parse_duration
-from reconciler.spec.masterqueue import read_pools
-from reconciler.spec.model import (
-    Access,
-    AdmissionCheck,
+from reconciler.spec.choices import (
     Adopt,
-    Capacity,
     CapacityPolicy,
     CapacitySource,
-    Cluster,
-    ClusterSelector,
     Conflicts,
     Dispatch,
     Drain,
+    Policy,
+    PrunePolicy,
+    Role,
+    StopPolicy,
+)
+from reconciler.spec.credentials import read_credentials
+from reconciler.spec.document import Document
+from reconciler.spec.duration import parse_duration
+from reconciler.spec.kubestellar import read_kubestellar
+from reconciler.spec.masterqueue import read_pools
+from reconciler.spec.minicluster import is_mini_cluster, to_current
+from reconciler.spec.model import (
+    Access,
+    AdmissionCheck,
+    Capacity,
+    Cluster,
+    ClusterSelector,
     Flavor,
     Fleet,
     Kueue,
     NativeObject,
-    Policy,
-    PrunePolicy,
     Queue,
     QuotaEntry,
-    Role,
     SecretRef,
-    StopPolicy,
     Tenant,
 )
+from reconciler.spec.monitoring import read_monitoring
 from reconciler.spec.nats import read_connection
 from reconciler.spec.selector import read_selector
+from reconciler.spec.skypilot import read_skypilot
 from reconciler.spec.targets import read_targets
 
 _DRAINS = {False: Drain.NO, True: Drain.WAIT, "evict": Drain.EVICT}
@@ -59,6 +65,8 @@ def build_fleet(document: Document) -> Fleet:
         nats=tuple(read_connection(entry) for entry in spec.get("nats", ())),
         has_live_master_queues=spec.get("masterQueues", {}).get("fromCluster", False),
         document=document,
+        kubestellar=read_kubestellar(spec.get("kubestellar", {})),
+        monitoring=read_monitoring(spec.get("monitoring")),
     )
 
 
@@ -206,16 +214,17 @@ def build_tenant(document: Document) -> Tenant:
         fair_sharing_weight=_weight(spec),
         stop_policy=StopPolicy(spec.get("stopPolicy", StopPolicy.NONE)),
         namespace_labels=spec.get("namespaceLabels", {}),
-        skypilot=spec.get("skypilot"),
+        skypilot=read_skypilot(spec.get("skypilot")),
         document=document,
     )
 
 
 def build_native(document: Document) -> NativeObject:
     manifest = without_own_annotations(document.value)
-    upgraded = to_canonical(manifest)
+    upgraded = to_current(manifest) if is_mini_cluster(manifest) else to_canonical(manifest)
     current, kind = upgraded.manifest, kind_of(manifest)
-    if kind is not None and kind.is_namespaced and not current["metadata"].get("namespace"):
+    is_namespaced = kind.is_namespaced if kind else is_mini_cluster(manifest)
+    if is_namespaced and not current["metadata"].get("namespace"):
         # As kubectl does; otherwise the object's identity would depend on who reads it.
         current = {**current, "metadata": {**current["metadata"], "namespace": "default"}}
     return NativeObject(manifest, current, upgraded.notes, read_targets(document), document)

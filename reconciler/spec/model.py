@@ -6,90 +6,20 @@ Each noun carries the document it was read from, so that whoever finds something
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
-from enum import StrEnum
-from typing import Any
 
 from reconciler.objects import ClusterName, Manifest
-from reconciler.quantity import NO_PERCENT, Amount, Percent, Quantity
+from reconciler.quantity import Amount, Percent, Quantity
+from reconciler.spec.choices import CapacitySource, Dispatch, Drain, Policy, Role, StopPolicy
 from reconciler.spec.credentials import DEFAULT, Credentials
 from reconciler.spec.document import Document
+from reconciler.spec.kubestellar import DEFAULT as DEFAULT_KUBESTELLAR
+from reconciler.spec.kubestellar import KubeStellar
 from reconciler.spec.masterqueue import MasterQueue, NatsFlavor
+from reconciler.spec.monitoring import Monitoring
 from reconciler.spec.nats import NatsConnection
 from reconciler.spec.selector import LabelSelector
+from reconciler.spec.skypilot import SkyPilot
 from reconciler.spec.targets import Targets
-
-
-class Role(StrEnum):
-    MANAGER = "manager"
-    WORKER = "worker"
-    STANDALONE = "standalone"
-
-
-class Dispatch(StrEnum):
-    """Who brings a queue's workloads from the manager to a worker."""
-
-    MULTIKUEUE = "multikueue"
-    KUBESTELLAR = "kubestellar"
-    NONE = "none"
-
-
-class CapacitySource(StrEnum):
-    STATIC = "static"
-    NODES = "nodes"
-    CLUSTER_METRICS = "clusterMetrics"
-    NATS = "nats"
-
-
-class Conflicts(StrEnum):
-    """What to do when another field manager owns a field that the fleet sets."""
-
-    REFUSE = "refuse"
-    TAKE = "take"
-
-
-class Adopt(StrEnum):
-    """Which objects that kfleet did not create it may take over."""
-
-    NEVER = "never"
-    UNOWNED = "unowned"
-    ALWAYS = "always"
-
-
-class Drain(StrEnum):
-    """How a cluster is emptied: not at all, by waiting for its jobs, or by having Kueue send them elsewhere."""
-
-    NO = "no"
-    WAIT = "wait"
-    EVICT = "evict"
-
-
-class StopPolicy(StrEnum):
-    NONE = "None"
-    HOLD = "Hold"
-    HOLD_AND_DRAIN = "HoldAndDrain"
-
-
-@dataclass(frozen=True, slots=True)
-class PrunePolicy:
-    max_deletes: int = 10
-    max_percent: int = 25
-
-
-@dataclass(frozen=True, slots=True)
-class CapacityPolicy:
-    headroom: Percent = NO_PERCENT
-    stale_after: timedelta = timedelta(seconds=90)
-    drop_after: timedelta = timedelta(minutes=15)
-    shrink_delay: timedelta = timedelta(seconds=60)
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    conflicts: Conflicts = Conflicts.REFUSE
-    adopt: Adopt = Adopt.UNOWNED
-    prune: PrunePolicy = PrunePolicy()
-    capacity: CapacityPolicy = CapacityPolicy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +30,8 @@ class Fleet:
     nats: tuple[NatsConnection, ...]
     has_live_master_queues: bool
     document: Document = field(repr=False)
+    kubestellar: KubeStellar = DEFAULT_KUBESTELLAR
+    monitoring: Monitoring | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +77,12 @@ class Cluster:
     @property
     def kubeconfig_secret(self) -> str:
         """The Secret on the manager that holds the worker's kubeconfig."""
-        return self.credentials.secret or f"multikueue-{self.name}"
+        return self.credentials.secret or self.issued_secret
+
+    @property
+    def issued_secret(self) -> str:
+        """The Secret where kfleet puts a kubeconfig of its own making."""
+        return f"multikueue-{self.name}"
 
     @property
     def is_drained(self) -> bool:
@@ -243,7 +180,7 @@ class Tenant:
     fair_sharing_weight: Quantity | None
     stop_policy: StopPolicy
     namespace_labels: Mapping[str, str]
-    skypilot: Mapping[str, Any] | None
+    skypilot: SkyPilot | None
     document: Document = field(repr=False)
 
 
@@ -275,6 +212,10 @@ class FleetSpec:
     @property
     def manager(self) -> Cluster | None:
         return next((cluster for cluster in self.clusters if cluster.role is Role.MANAGER), None)
+
+    def is_suspended(self, name: ClusterName) -> bool:
+        """Whether a cluster is looked at and not written to."""
+        return self.fleet.suspend or any(cluster.suspend for cluster in self.clusters if cluster.name == name)
 
     def selected(self, selector: ClusterSelector | None) -> tuple[Cluster, ...]:
         """The clusters that a flavor or a queue names; a name that no cluster has selects nothing."""

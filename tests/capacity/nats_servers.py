@@ -12,7 +12,7 @@ from socket import create_connection
 import nkeys
 from nacl.signing import SigningKey
 
-from reconciler.sandbox.fleet import _nats_program
+from reconciler.sandbox.control_plane import nats_program
 from reconciler.sandbox.ports import free_ports
 
 StartServer = Callable[[str], str]
@@ -34,7 +34,7 @@ class Server:
 
     def start(self) -> None:
         self._process = subprocess.Popen(
-            [_nats_program(), "-c", str(self._config)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [nats_program(), "-c", str(self._config)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         deadline = time.monotonic() + 20
         while True:

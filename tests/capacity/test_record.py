@@ -14,7 +14,7 @@ from reconciler.capacity.record import KEY, PACKED, ledger_content, read_ledger
 from reconciler.objects import ClusterName
 from reconciler.observed import FlavorPlace, Freshness, PoolPlace
 from reconciler.quantity import parse
-from reconciler.spec.model import CapacitySource
+from reconciler.spec.choices import CapacitySource
 from tests.capacity.worlds import POOL, amounts, at, look, remembered, rules, seen
 
 texts = st.text(st.characters(codec="utf-8"), max_size=8)

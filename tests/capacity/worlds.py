@@ -8,7 +8,7 @@ from reconciler.capacity.model import EMPTY, Ledger, Look, Sighting, Source
 from reconciler.objects import ClusterName
 from reconciler.observed import Amounts, FlavorPlace, PoolPlace
 from reconciler.quantity import parse
-from reconciler.spec.model import CapacityPolicy, CapacitySource
+from reconciler.spec.choices import CapacityPolicy, CapacitySource
 
 START = datetime(2026, 1, 31, 12, tzinfo=UTC)
 BUS = "nats:4222"

@@ -114,10 +114,28 @@ def test_secret_or_profile_of_others_is_named_and_nothing_is_written() -> None:
         ({"secret": "own"}, {"kubeConfig": {"locationType": "Secret", "location": "own"}}),
         ({"cluster_profile": "own"}, {"clusterProfileRef": {"name": "own"}}),
     ):
-        desired = seen(spec=with_credentials(**changes))
+        missing = replace(LINKS, credentials={EAST: SeenCredential(is_missing=True)})
+        desired = seen(missing, with_credentials(**changes))
         assert manifest_of(desired, "hub/MultiKueueCluster/east")["spec"] == {"clusterSource": source}
         names = {str(one.ref) for one in desired.objects}
         assert not names & {KUBECONFIG, ROLE, "east/ServiceAccount/kueue-system/multikueue-test"}
+
+
+def test_login_that_works_stays_until_the_secret_that_replaces_it_is_there() -> None:
+    spec = with_credentials(**dict.fromkeys(["secret"], "own"))
+    login = {KUBECONFIG, ROLE, "hub/MultiKueueCluster/east", "east/ServiceAccount/kueue-system/multikueue-test"}
+    for credentials, why in (
+        (
+            {EAST: SeenCredential(is_missing=True, is_replacing=True)},
+            "is not there yet, and the login that works stays",
+        ),
+        ({}, "could not be looked at"),
+    ):
+        desired = seen(replace(LINKS, credentials=credentials), spec)
+        held = {str(one.ref): one.held for one in desired.objects if one.held and one.ref.name != "multikueue-west"}
+        assert login < held.keys() and set(held.values()) == {f"the Secret own {why}"}
+    arrived = seen(replace(LINKS, credentials={EAST: SeenCredential(TOKEN)}), spec)
+    assert not login & {str(one.ref) for one in arrived.objects if one.held}
 
 
 def test_address_stays_as_it_is_while_the_worker_does_not_answer() -> None:

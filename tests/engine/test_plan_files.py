@@ -53,6 +53,18 @@ def test_saved_plan_is_applied_once(world: World, saved: Path) -> None:
     assert f"worker1/ClusterQueue/{world.name}: was to be changed, and is not any more" in said
 
 
+def test_apply_tells_machines_the_plan_and_what_became_of_it(world: World) -> None:
+    world.commit(*fleet_of(world.name))
+    answer = world.apply("-o", "json", "--wait", "20")
+    assert answer.code == 0, answer
+    Draft202012Validator(SCHEMA).validate(
+        {name: value for name, value in answer.record.items() if name not in {"outcomes", "notWell"}}
+    )
+    written = {change["object"]: change for cluster in answer.record["outcomes"] for change in cluster["changes"]}
+    assert answer.actions == {name: change["action"] for name, change in written.items()}
+    assert all(change["done"] for change in written.values()) and answer.record["notWell"] == []
+
+
 def test_saved_plan_is_applied_by_the_command(world: World, saved: Path, kfleet: Kfleet) -> None:
     applied = kfleet("apply", "--repo", str(world.folder), "--plan", str(saved))
     assert applied.returncode == 0, applied

@@ -80,7 +80,7 @@ spec: {clusterQueue: night}
 apiVersion: flux-framework.org/v1alpha2
 kind: MiniCluster
 metadata: {name: lammps}
-spec: {size: 4, jobLabels: {kueue.x-k8s.io/queue-name: jobs}}
+spec: {size: 4, jobLabels: {kueue.x-k8s.io/queue-name: jobs}, containers: [{image: lammps}]}
 """
     found = {finding.rule: finding.problem for finding in find(snippet)}
     assert found.keys() == {"KF017", "KF052"}

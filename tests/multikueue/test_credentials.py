@@ -220,6 +220,22 @@ def test_existing_secret_is_used_and_left_alone(wide_world: World) -> None:
     assert [entry["problem"] for entry in found] == [f"the Secret {wide_world.name}-own is not on the manager"]
 
 
+def test_login_that_works_stays_until_the_secret_that_replaces_it_is_there(sent: World) -> None:
+    manager, own = sent.api("manager"), f"{sent.name}-own"
+    commit_sent(sent, secret=own)
+    sent.apply()
+    assert sent.api("worker1").find(account_path(sent)) and manager.find(secret_path(sent))
+    link = f"{KUEUE_ROOT}/multikueueclusters/{sent.name}-worker1"
+    assert manager.get(link)["spec"]["clusterSource"]["kubeConfig"]["location"] != own
+    made = manager.get(secret_path(sent))
+    metadata = {"name": own, "namespace": SYSTEM}
+    manager.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": made["data"]})
+    assert sent.apply("--confirm-deletes", "4").code == 0
+    assert manager.get(link)["spec"]["clusterSource"]["kubeConfig"]["location"] == own
+    assert sent.api("worker1").find(account_path(sent)) is None and manager.find(secret_path(sent)) is None
+    manager.delete(f"/api/v1/namespaces/{SYSTEM}/secrets/{own}")
+
+
 def test_no_output_holds_a_token(sent: World) -> None:
     commit_sent(sent, server="https://localhost:6443")
     saved = sent.folder.parent / "plan.json"

@@ -5,7 +5,8 @@ import pytest
 from reconciler.objects import ClusterName
 from reconciler.ownership.applyset import Inventory, SetName, parent_manifest, read_parent
 from reconciler.ownership.memory import Address, addresses_of, addresses_text, read_addresses, remembered_cluster
-from reconciler.spec.model import Access, Role, SecretRef
+from reconciler.spec.choices import Role
+from reconciler.spec.model import Access, SecretRef
 from tests.plan.worlds import parse
 
 WAYS = {

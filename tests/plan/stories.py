@@ -11,6 +11,7 @@ from reconciler.leavers import Leavers, Seat
 from reconciler.objects import ClusterName
 from reconciler.plan import Looks, Plan, make_plan
 from reconciler.prediction import Prediction
+from reconciler.rollout import SeenConfiguration
 from reconciler.spec import FleetSpec
 from tests.plan.worlds import (
     World,
@@ -49,12 +50,24 @@ def plan_of_story(story: Story) -> Plan:
     spec = parse(given.get("fleet", ""))
     world = _world(given)
     if not given.get("answers"):
-        return plan_of(spec, world, given.get("confirmed"), _leavers(spec, world, given.get("leavers")))
+        leavers = _leavers(spec, world, given.get("leavers"))
+        return plan_of(spec, world, given.get("confirmed"), leavers, _configurations(given.get("configuration")))
     (cluster,) = spec.clusters
     view = view_of(spec, cluster, world)
     asked = predictions_of(spec, desired_of(spec).objects, view)
     predictions = [_answered(prediction, given["answers"]) for prediction in asked]
     return make_plan(spec, Looks([view], {view.name: predictions}))
+
+
+def _configurations(given: dict[str, Any] | None) -> dict[ClusterName, SeenConfiguration]:
+    """The ConfigMap of the hub's Kueue; `release` is what its image says."""
+    if given is None:
+        return {}
+    hub = ClusterName("hub")
+    where = (hub, "kueue-system", "kueue-manager-config")
+    metadata = {"annotations": given.get("annotations", {}), "labels": given.get("labels", {})}
+    rest = ("config-uid", "7", "kueue-controller-manager", given.get("release", ""), given.get("gates", False))
+    return {hub: SeenConfiguration(*where, given["text"], *rest, metadata)}
 
 
 def _leavers(spec: FleetSpec, world: World, given: dict[str, Any] | None) -> Leavers | None:

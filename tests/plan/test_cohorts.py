@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.kueue.cohorts import find_cycles
@@ -110,7 +110,6 @@ def test_order_does_not_count_cohorts_that_are_held() -> None:
     assert refusal is None
 
 
-@settings(deadline=None)
 @given(forests(), forests())
 def test_order_shows_no_cycle_at_any_moment(before: Parents, wanted: Parents) -> None:
     after = {**before, **wanted}
@@ -125,7 +124,6 @@ def test_order_shows_no_cycle_at_any_moment(before: Parents, wanted: Parents) ->
     assert state == after
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(NAMES), st.sampled_from(["", *NAMES])), forests())
 def test_order_closes_no_new_cycle_where_there_are_some(before: Parents, wanted: Parents) -> None:
     ordered, refusal = order_cohorts(HUB, changes_to(before, wanted), live_of(before))

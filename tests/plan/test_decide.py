@@ -10,7 +10,7 @@ from reconciler.plan import Action, Change, Reason, Refusal, Refused
 from reconciler.plan.objects import Judge, decide
 from reconciler.plan.references import references
 from reconciler.prediction import Prediction
-from reconciler.spec.model import Adopt, Conflicts, Policy
+from reconciler.spec.choices import Adopt, Conflicts, Policy
 from tests.ownership.server import entry_of, merged
 from tests.plan.worlds import HUB, QUEUE, World, applied_world, manifest_of, parse, plan_of, predictions_of, view_of
 from tests.plan.worlds import desired_of as desired

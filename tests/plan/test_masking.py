@@ -43,7 +43,7 @@ def is_hidden(word: str, plan: Plan) -> bool:
     return not any(form in texts for form in forms)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(WORDS, WORDS)
 def test_secret_is_in_no_form_of_a_plan(old: str, new: str) -> None:
     before, after = parse(secret(old)), parse(secret(new))
@@ -61,7 +61,7 @@ def test_secret_is_in_no_form_of_a_plan(old: str, new: str) -> None:
         assert is_hidden(old, plan) and is_hidden(new, plan)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(WORDS)
 def test_secret_is_not_told_by_the_words_of_a_server(word: str) -> None:
     spec = parse(secret(word))

@@ -95,7 +95,7 @@ def deleted(plan: Plan) -> set[Ref]:
     return {change.ref for change in plan.changes if change.action in {Action.DELETE, Action.REPLACE}}
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(fleets())
 def test_make_plan_has_no_writes_where_everything_is_as_wanted(spec: FleetSpec) -> None:
     plan = plan_of(spec, applied_world(spec))
@@ -103,7 +103,7 @@ def test_make_plan_has_no_writes_where_everything_is_as_wanted(spec: FleetSpec) 
     assert {change.action for change in plan.changes} <= {Action.KEEP}
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.data(), fleets(), fleets())
 def test_make_plan_has_no_writes_after_its_apply(data: st.DataObject, before: FleetSpec, after: FleetSpec) -> None:
     world = data.draw(drifted(before))
@@ -115,7 +115,7 @@ def test_make_plan_has_no_writes_after_its_apply(data: st.DataObject, before: Fl
     assert plan_of(after, then) == again
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.data(), fleets(), fleets(), st.sampled_from(KINDS), st.sampled_from([HUB, EAST]))
 def test_make_plan_deletes_nothing_after_an_incomplete_look(
     data: st.DataObject, before: FleetSpec, after: FleetSpec, kind: str, cluster: ClusterName
@@ -129,7 +129,7 @@ def test_make_plan_deletes_nothing_after_an_incomplete_look(
     assert {ref for ref in deleted(unseen) if ref.cluster != cluster} <= others.keys()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.data(), fleets(), fleets())
 def test_make_plan_of_one_cluster_does_not_depend_on_another(
     data: st.DataObject, before: FleetSpec, after: FleetSpec

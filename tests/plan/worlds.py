@@ -17,6 +17,7 @@ from reconciler.ownership.fields import is_settled
 from reconciler.ownership.memory import Address, remembered_cluster
 from reconciler.plan import Looks, Plan, make_plan
 from reconciler.prediction import ClusterView, Prediction
+from reconciler.rollout import SeenConfiguration
 from reconciler.spec import FleetFiles, FleetSpec, parse_fleet
 from reconciler.spec.model import Access, Cluster
 from tests.ownership.server import applied, edited, merged
@@ -106,7 +107,13 @@ def applied_world(spec: FleetSpec, before: World | None = None) -> World:
     return replace(start, objects={**start.objects, **written_ones}, inventories=inventories)
 
 
-def plan_of(spec: FleetSpec, world: World, confirmed: int | None = None, leavers: Leavers | None = None) -> Plan:
+def plan_of(
+    spec: FleetSpec,
+    world: World,
+    confirmed: int | None = None,
+    leavers: Leavers | None = None,
+    configurations: Mapping[ClusterName, SeenConfiguration] | None = None,
+) -> Plan:
     desired = compute_desired(spec, Observations(leavers=leavers))
     departed = [entry.cluster for entry in leavers.departed] if leavers else []
     views = [view_of(spec, cluster, world) for cluster in (*spec.clusters, *departed)]
@@ -114,7 +121,8 @@ def plan_of(spec: FleetSpec, world: World, confirmed: int | None = None, leavers
         view.name: predictions_of(spec, desired.of_cluster(view.name), view) if view.is_reachable else ()
         for view in views
     }
-    return make_plan(spec, Looks(views, predictions, desired.gaps, desired.leaving), confirmed_deletes=confirmed)
+    looks = Looks(views, predictions, desired.gaps, desired.leaving, configurations or {})
+    return make_plan(spec, looks, confirmed_deletes=confirmed)
 
 
 def departed(spec: FleetSpec, world: World, name: str, problem: str = "") -> Departed:

@@ -11,7 +11,7 @@ from tests.real.servers import CLUSTER_BY_KUEUE, held_namespaces, refusal_of_app
 from tests.real.worlds import at_kueue, render
 
 NOTHING = "apiVersion: kfleet.dev/v1alpha1\nkind: Overlay\nmetadata: {name: none}\nspec: {}\n"
-COMMON = settings(deadline=None, derandomize=True, database=None, report_multiple_bugs=False)
+COMMON = settings(derandomize=True, database=None, report_multiple_bugs=False)
 PURE = settings(COMMON, max_examples=100)
 
 

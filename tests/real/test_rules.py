@@ -59,7 +59,7 @@ def test_server_refuses_the_bad_example_of_a_rule_and_takes_the_good_one(example
 def test_server_and_rules_agree_about_damaged_objects(fleet: Sandbox, version: str) -> None:
     api = fleet.api(CLUSTER_BY_KUEUE[version])
 
-    @settings(max_examples=300, deadline=None, derandomize=True, database=None)
+    @settings(max_examples=300, derandomize=True, database=None)
     @given(manifest=mutants(version))
     def agree(manifest: Manifest) -> None:
         canonical = to_canonical(manifest).manifest

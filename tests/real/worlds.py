@@ -8,7 +8,7 @@ from reconciler.desired import compute_desired
 from reconciler.objects import ClusterName, Manifest
 from reconciler.pipeline.offline import Computed, write_offline
 from reconciler.spec import FleetFiles, FleetSpec, parse_fleet
-from reconciler.spec.model import Drain, Role
+from reconciler.spec.choices import Drain, Role
 
 ROOT = Path(__file__).resolve().parents[2]
 ONLY = ClusterName("only")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.sandbox.fleet import Sandbox
-from tests.engine.worlds import World
+from tests.engine.worlds import SYSTEM, World
 from tests.run.controllers import Controller
 
 StartController = Callable[..., Controller]
@@ -18,6 +18,9 @@ def world(fleet: Sandbox, tmp_path: Path, unique: str) -> Iterator[World]:
     made = World(fleet, tmp_path / unique, unique)
     yield made
     made.clean()
+    status = f"/api/v1/namespaces/{SYSTEM}/configmaps/kfleet-{unique}-status"
+    if made.api().find(status):
+        made.api().delete(status)
 
 
 @pytest.fixture

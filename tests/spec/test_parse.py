@@ -7,8 +7,9 @@ import yaml
 from reconciler.objects import ClusterName
 from reconciler.quantity import Percent, parse
 from reconciler.spec import FleetFiles, parse_fleet
+from reconciler.spec.choices import CapacityPolicy, Drain, Policy
 from reconciler.spec.document import Ignore
-from reconciler.spec.model import Access, AdmissionCheck, CapacityPolicy, ClusterSelector, Drain, Policy, SecretRef
+from reconciler.spec.model import Access, AdmissionCheck, ClusterSelector, SecretRef
 from reconciler.spec.nats import TextRef
 from reconciler.spec.selector import LabelSelector, parse_selector
 from reconciler.spec.targets import Targets

@@ -28,7 +28,14 @@ spec:
       ca: {secretRef: {namespace: keys, name: nats, key: text}}
       certificate: {secretRef: {namespace: keys, name: nats, key: text}}
       key: {secretRef: {namespace: keys, name: nats, key: text}}
+  kubestellar:
+    version: "0.26"
+    selectBy: [name, location-group]
+    placement: {rule: weights, weights: {east: 2}, moveAfter: 5m}
+    kinds:
+    - {apiVersion: example.org/v1, kind: Train, plural: trains, templates: [spec.template], suspend: spec.hold}
   masterQueues: {fromCluster: true}
+  monitoring: {dashboards: true, alerts: configMap, namespace: monitoring, labels: {a: b}, clusters: [manager]}
 ---
 apiVersion: kfleet.dev/v1alpha1
 kind: Cluster
@@ -96,7 +103,10 @@ spec:
   fairSharing: {weight: 3}
   stopPolicy: HoldAndDrain
   namespaceLabels: {team: a}
-  skypilot: {workspace: team1}
+  skypilot:
+    version: "0.10.3"
+    config: {kubernetes: {ports: ingress}}
+    provisioning: {className: queued.example.org, managedResources: [cpu], parameters: {a: b}}
 ---
 apiVersion: kfleet.dev/v1alpha1
 kind: Overlay

@@ -25,6 +25,7 @@ TYPE_WORDS = {
     "list": "a list",
     "string": "a text",
     "integer": "a whole number",
+    "number": "a number",
     "boolean": "true or false",
     "quantity": "a quantity like 4, 500m or 64Gi",
 }
@@ -34,6 +35,7 @@ PYTHON_TYPES: Mapping[str, tuple[type, ...]] = {
     "list": LISTS,
     "string": (str,),
     "integer": (int,),
+    "number": (int, float),
     "boolean": (bool,),
     "quantity": (str, int),
 }
@@ -44,7 +46,7 @@ def check_structure(manifest: Manifest, kind: str, version: KueueVersion) -> tup
     node = structure_of(kind, version)
     return tuple(
         _with_old_name(kind, violation) if violation.rule == "KF101" else violation
-        for violation in _check_value(node, manifest, "")
+        for violation in check_value(node, manifest, "")
     )
 
 
@@ -53,7 +55,7 @@ def _with_old_name(kind: str, violation: Violation) -> Violation:
     return Violation(violation.rule, violation.field, violation.problem, hint)
 
 
-def _check_value(node: Node, value: Any, path: str) -> Findings:
+def check_value(node: Node, value: Any, path: str) -> Findings:
     if node.type == "any" or (value is None and node.default is not MISSING):
         return
     if not _has_type(node.type, value):
@@ -67,7 +69,7 @@ def _has_type(expected: str, value: Any) -> bool:
     if isinstance(value, bool):
         return expected == "boolean"
     if isinstance(value, float) and value.is_integer():
-        return expected in {"integer", "quantity"}
+        return expected in {"integer", "number", "quantity"}
     return isinstance(value, PYTHON_TYPES[expected])
 
 
@@ -77,7 +79,7 @@ def _check_object(node: Node, value: Mapping[str, Any], path: str) -> Findings:
             yield Violation("KF103", _below(path, name), "is required and missing")
     for name, child in value.items():
         if name in node.fields:
-            yield from _check_value(node.fields[name], child, _below(path, name))
+            yield from check_value(node.fields[name], child, _below(path, name))
         elif not node.is_open:
             yield _unknown(node, str(name), path)
 
@@ -96,14 +98,14 @@ def _check_map(node: Node, value: Mapping[str, Any], path: str) -> Findings:
     yield from _check_count(node, len(value), path)
     if node.items is not None:
         for name, child in value.items():
-            yield from _check_value(node.items, child, f"{path}[{name!r}]")
+            yield from check_value(node.items, child, f"{path}[{name!r}]")
 
 
 def _check_list(node: Node, value: list[Any], path: str) -> Findings:
     yield from _check_count(node, len(value), path)
     if node.items is not None:
         for number, child in enumerate(value):
-            yield from _check_value(node.items, child, f"{path}[{number}]")
+            yield from check_value(node.items, child, f"{path}[{number}]")
     if node.unique:
         yield from _check_unique(node.unique, value, path)
 
@@ -149,7 +151,7 @@ def _check_quantity(_node: Node, value: Any, path: str) -> Findings:
         yield Violation("KF108", path, f"{value!r} is no quantity", "write it like 4, 500m, 1.5 or 64Gi")
 
 
-def _check_boolean(_node: Node, _value: bool, _path: str) -> Findings:  # noqa: FBT001 - the value that was read
+def _check_type_only(_node: Node, _value: Any, _path: str) -> Findings:
     return iter(())
 
 
@@ -169,5 +171,6 @@ CHECKS: Mapping[str, Callable[[Node, Any, str], Findings]] = {
     "string": _check_string,
     "integer": _check_integer,
     "quantity": _check_quantity,
-    "boolean": _check_boolean,
+    "number": _check_type_only,
+    "boolean": _check_type_only,
 }

@@ -1,4 +1,4 @@
-"""KF017, KF018, KF045, KF046 and KF050 to KF054: admission checks."""
+"""KF018, KF045, KF046 and KF050 to KF054: admission checks."""
 
 from reconciler.lint.model import Rule, Severity
 
@@ -38,34 +38,7 @@ _NODES = (
     "---\nkind: AdmissionCheck\nmetadata: {name: nodes}\nspec: {controllerName: kueue.x-k8s.io/provisioning-request}\n"
 )
 
-_DISPATCHED = """\
-kind: Queue
-metadata: {name: research}
-spec:
-  dispatch: multikueue
-  quota: [{flavor: cpu, resources: {cpu: 50%}}]
----
-"""
-
-
-def _mini_cluster(clusters: str) -> str:
-    return f"""\
-{_DISPATCHED}apiVersion: flux-framework.org/v1alpha2
-kind: MiniCluster
-metadata: {{name: lammps, namespace: astro, annotations: {{kfleet.dev/clusters: {clusters}}}}}
-spec: {{size: 4, jobLabels: {{kueue.x-k8s.io/queue-name: research}}}}
-"""
-
-
 RULES = (
-    Rule(
-        "KF017",
-        Severity.WARNING,
-        "MiniCluster is made where it runs",
-        "MultiKueue sends the Job of a MiniCluster alone, and its pods miss their ConfigMaps and their Service",
-        bad=_mini_cluster("manager"),
-        good=_mini_cluster("workers"),
-    ),
     Rule(
         "KF018",
         Severity.ERROR,

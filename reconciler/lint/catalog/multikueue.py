@@ -1,4 +1,4 @@
-"""KF040 to KF044 and KF047 to KF049: queues that MultiKueue dispatches."""
+"""KF040 to KF044 and KF047 to KF049: queues whose jobs MultiKueue or KubeStellar brings to workers."""
 
 from reconciler.lint.model import Rule, Severity
 
@@ -11,6 +11,14 @@ spec:
 """
 
 
+_CARRIED = f"""\
+kind: Fleet
+metadata: {{name: example}}
+spec: {{kubestellar: {{selectBy: [name, site]}}}}
+---
+{_DISPATCHED.replace("multikueue", "kubestellar")}"""
+
+
 def _workers(count: int) -> str:
     return "---\n".join(
         f"kind: Cluster\nmetadata: {{name: w{number}}}\nspec: {{role: worker}}\n" for number in range(1, count + 1)
@@ -21,7 +29,7 @@ RULES = (
     Rule(
         "KF040",
         Severity.ERROR,
-        "dispatch by MultiKueue needs a manager",
+        "dispatch needs a manager",
         "the manager's queue is where the jobs are submitted",
         bad=f"kind: Cluster\nmetadata: {{name: hub}}\nspec: {{role: standalone}}\n---\n{_DISPATCHED}",
         good=f"kind: Cluster\nmetadata: {{name: hub}}\nspec: {{role: manager}}\n---\n{_DISPATCHED}",
@@ -30,7 +38,7 @@ RULES = (
     Rule(
         "KF041",
         Severity.ERROR,
-        "dispatch by MultiKueue needs a worker",
+        "dispatch needs a worker",
         "jobs would wait on the manager for ever",
         bad=f"kind: Cluster\nmetadata: {{name: east}}\nspec: {{role: standalone}}\n---\n{_DISPATCHED}",
         good=f"kind: Cluster\nmetadata: {{name: east}}\nspec: {{role: worker}}\n---\n{_DISPATCHED}",
@@ -54,10 +62,10 @@ RULES = (
     Rule(
         "KF043",
         Severity.ERROR,
-        "dispatch is one that works",
-        "dispatch by KubeStellar is not available yet",
-        bad=_DISPATCHED.replace("multikueue", "kubestellar"),
-        good=_DISPATCHED,
+        "KubeStellar can tell the clusters apart",
+        "it finds a cluster by labels of its ManagedCluster, and a job would go to all that have them, or to none",
+        bad=_CARRIED.replace("[name, site]", "[zone]"),
+        good=_CARRIED,
         can_be_silenced=False,
     ),
     Rule(

@@ -127,16 +127,22 @@ metadata:
         "job names a LocalQueue of its namespace",
         "a job whose queue does not exist waits for ever",
         bad="""\
-apiVersion: flux-framework.org/v1alpha2
-kind: MiniCluster
-metadata: {name: lammps, namespace: genomics, annotations: {kfleet.dev/clusters: workers}}
-spec: {size: 4, jobLabels: {kueue.x-k8s.io/queue-name: research}}
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: nightly
+  namespace: genomics
+  labels: {kueue.x-k8s.io/queue-name: research}
+  annotations: {kfleet.dev/clusters: workers}
 """,
         good="""\
-apiVersion: flux-framework.org/v1alpha2
-kind: MiniCluster
-metadata: {name: lammps, namespace: astro, annotations: {kfleet.dev/clusters: workers}}
-spec: {size: 4, jobLabels: {kueue.x-k8s.io/queue-name: research}}
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: nightly
+  namespace: astro
+  labels: {kueue.x-k8s.io/queue-name: research}
+  annotations: {kfleet.dev/clusters: workers}
 """,
     ),
     Rule(

@@ -1,0 +1,240 @@
+"""Which flavors the pods of a job would get of a queue: Kueue's own search, with what is in use now.
+
+Preemption is not played: where somebody would have to make room first, the answer is that the job waits.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from reconciler.checking.model import Assignment, Objection, PodSet, Reason, Requests, Submission, Verdict
+from reconciler.checking.nodes import misfit
+from reconciler.checking.state import ClusterState
+from reconciler.kueue.quota_tree import FlavorResource, NodeKind, NodeName, QuotaTree, available, potential
+from reconciler.kueue.reading import as_list, as_text, at
+from reconciler.objects import Manifest
+from reconciler.quantity import NANO, Notation, Quantity, unit_of
+
+PODS = "pods"
+SIZES = ("memory", "ephemeral-storage")
+MOST_ATTEMPTS_SHOWN = 4
+
+Assumed = Mapping[FlavorResource, int]
+
+
+class Mode(IntEnum):
+    """How well a flavor suits, the best last."""
+
+    NO_FLAVOR = 0
+    TOO_LARGE = 1
+    UNKNOWN = 2
+    NO_ROOM = 3
+    BORROWED = 4
+    OWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    flavor: str
+    mode: Mode
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    covered: tuple[str, ...]
+    flavors: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """`objection` is None where everything fits; `assumed` is what the job then holds of the queue."""
+
+    assignments: tuple[Assignment, ...] = ()
+    objection: Objection | None = None
+    assumed: Assumed = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Quota:
+    """A queue of a cluster, as far as its quota goes."""
+
+    state: ClusterState
+    tree: QuotaTree
+    name: str
+    groups: tuple[Group, ...]
+    stops_at_borrowing: bool
+    is_all_topology: bool
+
+    @property
+    def node(self) -> NodeName:
+        return NodeName(NodeKind.QUEUE, self.name)
+
+    def group_of(self, resource_name: str) -> Group | None:
+        return next((group for group in self.groups if resource_name in group.covered), None)
+
+
+def fit(submission: Submission, state: ClusterState, queue: Manifest) -> Fit:
+    """All Workloads of a submission one after the other, each with as many pods as it wants or at least needs."""
+    if state.tree is None:
+        return Fit(objection=Objection(Verdict.NEVER, Reason.INACTIVE, "the cohorts are their own ancestors"))
+    quota = _read_quota(state, state.tree, queue)
+    whole = Fit()
+    for number in range(submission.copies):
+        once = _fit_at_most(submission.pod_sets, quota, whole.assumed)
+        if once.objection is not None:
+            return Fit(whole.assignments, _of_copies(once.objection, submission, number))
+        whole = once
+    return whole
+
+
+def _of_copies(objection: Objection, submission: Submission, fitting: int) -> Objection:
+    if submission.copies == 1:
+        return objection
+    problem = f"{fitting} of its {submission.copies} replicas fit at the same time: {objection.problem}"
+    return Objection(objection.verdict, objection.reason, problem, objection.remedy)
+
+
+def _read_quota(state: ClusterState, tree: QuotaTree, queue: Manifest) -> _Quota:
+    groups = tuple(
+        Group(
+            tuple(as_text(name) for name in as_list(at(group, "coveredResources"))),
+            tuple(as_text(at(flavor, "name")) for flavor in as_list(at(group, "flavors"))),
+        )
+        for group in as_list(at(queue, "spec", "resourceGroups"))
+    )
+    flavors = [state.flavors.get(name, {}) for group in groups for name in group.flavors]
+    return _Quota(
+        state,
+        tree,
+        as_text(at(queue, "metadata", "name")),
+        groups,
+        stops_at_borrowing=at(queue, "spec", "flavorFungibility", "whenCanBorrow") != "TryNextFlavor",
+        is_all_topology=bool(flavors) and all(at(flavor, "spec", "topologyName") for flavor in flavors),
+    )
+
+
+def _fit_at_most(pod_sets: tuple[PodSet, ...], quota: _Quota, assumed: Assumed) -> Fit:
+    """With all pods, or with the most that fit where fewer are enough."""
+    whole = _fit_once(pod_sets, [one.count for one in pod_sets], quota, assumed)
+    spare = sum(one.count - _least(one) for one in pod_sets)
+    if whole.objection is None or spare == 0:
+        return whole
+
+    def reduced(taken: int) -> Fit:
+        counts = [one.count - (one.count - _least(one)) * taken // spare for one in pod_sets]
+        return _fit_once(pod_sets, counts, quota, assumed)
+
+    taken = bisect_left(range(1, spare + 1), True, key=lambda number: reduced(number).objection is None) + 1
+    found = reduced(min(taken, spare))
+    return whole if found.objection else found
+
+
+def _least(pod_set: PodSet) -> int:
+    return pod_set.count if pod_set.least is None else min(pod_set.least, pod_set.count)
+
+
+def _fit_once(pod_sets: Iterable[PodSet], counts: Iterable[int], quota: _Quota, assumed: Assumed) -> Fit:
+    held = dict(assumed)
+    assignments: list[Assignment] = []
+    for pod_set, count in zip(pod_sets, counts, strict=True):
+        requests = _counted(pod_set, count, quota)
+        flavors: dict[str, str] = {}
+        for name in sorted(requests):
+            if name in flavors or _is_left_out(name, requests, quota):
+                continue
+            group = quota.group_of(name)
+            if group is None:
+                return Fit(objection=_not_covered(name, requests[name], quota))
+            asked = {one: requests[one] for one in group.covered if one in requests}
+            attempts = tuple(_attempts(pod_set, group, asked, quota, held))
+            best = max(attempts, key=lambda one: one.mode, default=Attempt("", Mode.NO_FLAVOR))
+            if best.mode < Mode.BORROWED:
+                return Fit(objection=_no_fit(best.mode, attempts, quota))
+            flavors |= dict.fromkeys(asked, best.flavor)
+        for name, flavor in flavors.items():
+            pair = FlavorResource(flavor, name)
+            held[pair] = held.get(pair, 0) + requests[name]
+        assignments.append(Assignment(pod_set.name, count, flavors))
+    return Fit(tuple(assignments), None, held)
+
+
+def _counted(pod_set: PodSet, count: int, quota: _Quota) -> dict[str, int]:
+    settings = quota.state.facts.settings
+    requests = {name: amount for name, amount in pod_set.total(count).items() if settings.counts(name)}
+    return {**requests, **({PODS: count} if quota.group_of(PODS) else {})}
+
+
+def _is_left_out(name: str, requests: Requests, quota: _Quota) -> bool:
+    is_unimportant = requests[name] == 0 or quota.state.facts.settings.ignores_undeclared
+    return is_unimportant and quota.group_of(name) is None
+
+
+def _attempts(pod_set: PodSet, group: Group, asked: Requests, quota: _Quota, held: Assumed) -> Iterator[Attempt]:
+    """Flavor by flavor, up to the one at which Kueue stops to look for a better one."""
+    for name in group.flavors:
+        attempt = _attempt(pod_set, name, asked, quota, held)
+        yield attempt
+        if attempt.mode is Mode.OWN or (attempt.mode is Mode.BORROWED and quota.stops_at_borrowing):
+            return
+
+
+def _attempt(pod_set: PodSet, name: str, asked: Requests, quota: _Quota, held: Assumed) -> Attempt:
+    flavor = quota.state.flavors.get(name)
+    if flavor is None:
+        return Attempt(name, Mode.NO_FLAVOR, "there is no such ResourceFlavor")
+    if why := misfit(pod_set, flavor, is_all_topology=quota.is_all_topology):
+        return Attempt(name, Mode.NO_FLAVOR, why)
+    if name in quota.state.facts.unknown_flavors:
+        return Attempt(name, Mode.UNKNOWN, "its capacity is observed, and nobody looked")
+    found = [_look_at(FlavorResource(name, one), amount, quota, held) for one, amount in asked.items()]
+    return min(found, key=lambda one: one.mode, default=Attempt(name, Mode.OWN))
+
+
+def _look_at(pair: FlavorResource, amount: int, quota: _Quota, held: Assumed) -> Attempt:
+    tree, node, usage = quota.tree, quota.node, quota.state.usage
+    wanted = held.get(pair, 0) + amount
+    most = potential(tree, node, pair)
+    if wanted > most:
+        why = f"{pair.name} {shown(pair.name, wanted)} is wanted, and the queue can have {shown(pair.name, most)}"
+        return Attempt(pair.flavor, Mode.TOO_LARGE, why)
+    left = available(tree, node, pair, usage)
+    if wanted > left:
+        why = f"{pair.name} {shown(pair.name, wanted)} is wanted, and {shown(pair.name, max(left, 0))} is left now"
+        return Attempt(pair.flavor, Mode.NO_ROOM, why)
+    own = tree.nodes[node].quotas[pair].nominal if pair in tree.nodes[node].quotas else 0
+    is_borrowed = usage[node].get(pair, 0) + wanted > own
+    return Attempt(pair.flavor, Mode.BORROWED if is_borrowed else Mode.OWN)
+
+
+def shown(resource_name: str, amount: int) -> str:
+    """An amount in Kueue's units, as people write it."""
+    unit = unit_of(resource_name).nanos
+    if resource_name in SIZES or resource_name.startswith("hugepages-"):
+        return str(Quantity(amount * unit, Notation.BINARY))
+    whole, rest = divmod(amount * unit, NANO)
+    return str(Quantity(amount * unit)) if rest else str(whole)
+
+
+def _not_covered(name: str, amount: int, quota: _Quota) -> Objection:
+    covered = ", ".join(one for group in quota.groups for one in group.covered) or "nothing"
+    problem = f"its pods ask for {name} {shown(name, amount)}, and queue {quota.name} has quota of {covered} alone"
+    remedy = f"give the queue a quota of {name}, or do not ask for it"
+    return Objection(Verdict.NEVER, Reason.NOT_COVERED, problem, remedy)
+
+
+_MEANING = {
+    Mode.NO_FLAVOR: (Reason.NO_FLAVOR, Verdict.NEVER, "tolerate the taint, select other nodes, or use another queue"),
+    Mode.TOO_LARGE: (Reason.TOO_LARGE, Verdict.NEVER, "ask for less, or give the queue more"),
+    Mode.UNKNOWN: (Reason.NOT_SEEN, Verdict.UNKNOWN, "look at the clusters with --live"),
+    Mode.NO_ROOM: (Reason.NO_ROOM, Verdict.WAITS, "it starts when others have ended"),
+}
+
+
+def _no_fit(best: Mode, attempts: tuple[Attempt, ...], quota: _Quota) -> Objection:
+    reason, verdict, remedy = _MEANING[best]
+    said = [f"flavor {one.flavor}: {one.why}" for one in attempts if one.why]
+    more = f"; and {len(said) - MOST_ATTEMPTS_SHOWN} flavors more" if len(said) > MOST_ATTEMPTS_SHOWN else ""
+    problem = "; ".join(said[:MOST_ATTEMPTS_SHOWN]) + more or f"queue {quota.name} has no flavor"
+    return Objection(verdict, reason, problem, remedy)

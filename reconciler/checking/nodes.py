@@ -1,0 +1,86 @@
+"""Whether pods could run on the nodes of a flavor: taints, node selectors and topology, as Kueue looks at them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from reconciler.checking.kinds import tolerations_of
+from reconciler.checking.model import PodSet
+from reconciler.kueue.kinds import GROUP
+from reconciler.kueue.reading import as_list, as_map, as_text, at
+from reconciler.kueue.taints import is_hard, is_tolerated
+from reconciler.objects import Manifest
+
+TOPOLOGY_REQUESTS = tuple(
+    f"{GROUP}/podset-{kind}-topology" for kind in ("required", "preferred", "unconstrained", "slice-required")
+)
+
+
+def misfit(pod_set: PodSet, flavor: Manifest, *, is_all_topology: bool) -> str:
+    """Why the pods cannot have the flavor; empty where they can."""
+    content = as_map(flavor.get("spec"))
+    return _topology(pod_set, content, is_all_topology) or _taints(pod_set, content) or _labels(pod_set, content)
+
+
+def asks_for_topology(pod_set: PodSet) -> bool:
+    return any(name in pod_set.annotations for name in TOPOLOGY_REQUESTS)
+
+
+def _topology(pod_set: PodSet, content: Mapping[str, Any], is_all_topology: bool) -> str:  # noqa: FBT001  (private)
+    has_topology, is_asked = bool(content.get("topologyName")), asks_for_topology(pod_set)
+    if is_asked and not has_topology:
+        return "it has no topology, which the pods ask for"
+    if has_topology and not (is_asked or is_all_topology):
+        return "it is for jobs that ask for a topology alone"
+    return ""
+
+
+def _taints(pod_set: PodSet, content: Mapping[str, Any]) -> str:
+    tolerations = (*tolerations_of(pod_set), *(as_map(one) for one in as_list(content.get("tolerations"))))
+    for taint in map(as_map, as_list(content.get("nodeTaints"))):
+        if is_hard(taint) and not is_tolerated(taint, tolerations):
+            return f"the pods do not tolerate its taint {taint_text(taint)}"
+    return ""
+
+
+def taint_text(taint: Mapping[str, Any]) -> str:
+    value = f"={taint['value']}" if taint.get("value") else ""
+    return f"{taint.get('key')}{value}:{taint.get('effect')}"
+
+
+def _labels(pod_set: PodSet, content: Mapping[str, Any]) -> str:
+    """Kueue looks at labels that the flavor itself has: every other one is the scheduler's matter."""
+    labels = as_map(content.get("nodeLabels"))
+    for key, value in as_map(pod_set.pod.get("nodeSelector")).items():
+        if key in labels and labels[key] != value:
+            return f"its nodes have {key}={labels[key]}, the pods select {key}={value}"
+    terms = [_known(term, labels) for term in _terms(pod_set)]
+    if not terms or not all(terms) or any(all(_holds(one, labels) for one in term) for term in terms):
+        return ""
+    return f"its nodes ({_text(labels)}) do not match the node affinity of the pods"
+
+
+def _terms(pod_set: PodSet) -> list[Any]:
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    return list(as_list(at(pod_set.pod, "affinity", "nodeAffinity", required, "nodeSelectorTerms")))
+
+
+def _known(term: Any, labels: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [as_map(one) for one in as_list(at(term, "matchExpressions")) if at(one, "key") in labels]
+
+
+def _holds(expression: Mapping[str, Any], labels: Mapping[str, Any]) -> bool:
+    """An expression on a label that is there."""
+    value, values = as_text(labels[expression["key"]]), as_list(expression.get("values"))
+    operator = expression.get("operator")
+    if operator in ("Gt", "Lt"):
+        numbers = [as_text(each) for each in (value, *values)]
+        if len(numbers) != 2 or not all(each.isdigit() for each in numbers):
+            return False
+        return int(numbers[0]) > int(numbers[1]) if operator == "Gt" else int(numbers[0]) < int(numbers[1])
+    if operator in ("In", "NotIn"):
+        return (value in values) is (operator == "In")
+    return operator == "Exists"
+
+
+def _text(labels: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in sorted(labels.items()))

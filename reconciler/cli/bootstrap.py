@@ -1,0 +1,202 @@
+"""`kfleet bootstrap`: the account that kfleet itself uses on a cluster, and what it may do there."""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import click
+import yaml
+
+from reconciler.credential import KEY, Endpoint, TokenWish, read_credential, with_token
+from reconciler.edges.access import open_context
+from reconciler.edges.kubernetes import ApiServer
+from reconciler.errors import ClusterError, EdgeError
+from reconciler.kueue.configuration import Settings
+from reconciler.kueue.frameworks import FRAMEWORKS
+from reconciler.kueue.syntax import problem_of_name
+from reconciler.objects import ClusterName, Manifest
+from reconciler.rights import (
+    ACCOUNT,
+    ALL_FRAMEWORKS,
+    KUEUE_NAMESPACE,
+    NAMESPACE,
+    Places,
+    account_objects,
+    kubestellar_objects,
+)
+from reconciler.spec.choices import Role
+
+FIELD_MANAGER = "kfleet-bootstrap"
+
+own_option = click.option(
+    "--namespace", "own", default=NAMESPACE, show_default=True, metavar="NAME", help="Namespace of kfleet itself."
+)
+kueue_option = click.option(
+    "--kueue-namespace", "kueue", default=KUEUE_NAMESPACE, show_default=True, metavar="NAME", help="Namespace of Kueue."
+)
+
+
+@click.group()
+def bootstrap() -> None:
+    """Give kfleet an account on a cluster, with the rights that it needs there and no others."""
+
+
+@bootstrap.command()
+@own_option
+@kueue_option
+@click.option("--kubestellar", "has_kubestellar", is_flag=True, help="Also what jobs need that travel by KubeStellar.")
+def manager(own: str, kueue: str, has_kubestellar: bool) -> None:
+    """Print the account and roles for the cluster that kfleet runs in: the manager.
+
+    \b
+    Examples:
+      kfleet bootstrap manager | kubectl --context hub apply --server-side -f -
+    """
+    places = Places(own, kueue)
+    more = kubestellar_objects(places) if has_kubestellar else ()
+    click.echo(_text((*account_objects(Role.MANAGER, places), *more)), nl=False)
+
+
+@bootstrap.command()
+@click.argument("name")
+@own_option
+@kueue_option
+@click.option(
+    "--framework",
+    "frameworks",
+    multiple=True,
+    type=click.Choice(sorted(FRAMEWORKS)),
+    metavar="NAME",
+    help="A framework of the manager's Kueue; repeatable. kfleet gets no rights for others. [default: all]",
+)
+@click.option("--apply", "is_applied", is_flag=True, help="Write it to the worker, and make a login for the manager.")
+@click.option("--context", default="", metavar="CONTEXT", help="With --apply: the worker. [default: NAME]")
+@click.option("--kubeconfig", default="", metavar="FILE", help="Where contexts are. [default: as kubectl]")
+@click.option("--manager-context", default="", metavar="CONTEXT", help="With --apply: where the login is written.")
+@click.option("--secret-file", default="", metavar="FILE", help="With --apply: write the login's Secret to this file.")
+@click.option("--server", default="", metavar="URL", help="The worker's address for the manager. [default: as here]")
+@click.option(
+    "--days", default=365, show_default=True, type=click.IntRange(min=1), help="How long the login should last."
+)
+def worker(
+    name: str,
+    own: str,
+    kueue: str,
+    frameworks: tuple[str, ...],
+    is_applied: bool,
+    context: str,
+    kubeconfig: str,
+    manager_context: str,
+    secret_file: str,
+    server: str,
+    days: int,
+) -> None:
+    """Print the account and roles for a worker; with --apply, write them and make the manager's login there.
+
+    The login is a token in a Secret for access.secretRef of the Cluster. It is written to the manager or to a file that
+    only you can read, and never shown.
+
+    \b
+    Examples:
+      kfleet bootstrap worker east | kubectl --context east apply --server-side -f -
+      kfleet bootstrap worker east --apply --manager-context hub
+      kfleet bootstrap worker east --apply --context admin@east --secret-file east-secret.yaml
+    """
+    if problem := problem_of_name(name):
+        raise click.BadParameter(problem, param_hint="NAME")
+    places, settings = Places(own, kueue), Settings(frameworks=frameworks) if frameworks else ALL_FRAMEWORKS
+    objects = account_objects(Role.WORKER, places, settings)
+    if not is_applied:
+        click.echo(_text(objects), nl=False)
+        return
+    if bool(manager_context) == bool(secret_file):
+        raise click.UsageError("--apply needs a place for the login: --manager-context or --secret-file")
+    login = _Login(ClusterName(name), places, timedelta(days=days), server)
+    port = open_context(name, context or name, kubeconfig)
+    try:
+        _apply_all(port, objects)
+        secret = _issue(port, login)
+    finally:
+        port.close()
+    _hand_over(secret, manager_context, kubeconfig, secret_file)
+    _tell(secret, name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Login:
+    worker: ClusterName
+    places: Places
+    lifetime: timedelta
+    server: str
+
+
+def _text(objects: Iterable[Manifest]) -> str:
+    return "".join(
+        f"---\n{yaml.safe_dump(dict(entry), sort_keys=False, default_flow_style=None, width=110)}" for entry in objects
+    )
+
+
+def _apply_all(port: ApiServer, objects: Iterable[Manifest]) -> None:
+    for entry in objects:
+        try:
+            port.apply(entry, manager=FIELD_MANAGER)
+        except ClusterError as error:
+            hint = "install Kueue there first, or say --kueue-namespace" if error.status == 404 else ""
+            raise EdgeError(error.where, error.problem, hint) from error
+        click.echo(f"{port.cluster}: {entry['kind']} {_address(entry)}")
+
+
+def _issue(port: ApiServer, login: _Login) -> Manifest:
+    """The Secret with a fresh token of the account in it."""
+    endpoint = Endpoint(login.server or port.endpoint.server, port.endpoint.ca)
+    wish = TokenWish(login.worker, login.places.own, ACCOUNT, login.lifetime, endpoint)
+    metadata = {"name": f"kfleet-{login.worker}", "namespace": login.places.own}
+    empty = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque"}
+    answer = port.post(wish.path, wish.request)
+    return with_token(empty, wish, str(answer["status"]["token"]))
+
+
+def _hand_over(secret: Manifest, manager_context: str, kubeconfig: str, secret_file: str) -> None:
+    if secret_file:
+        _write_private(secret_file, _text([secret]))
+        click.echo(f"{secret_file}: Secret {_address(secret)}, for the manager; only you can read it")
+        return
+    port = open_context("manager", manager_context, kubeconfig)
+    try:
+        port.apply(secret, manager=FIELD_MANAGER)
+    except ClusterError as error:
+        hint = "run kfleet bootstrap manager there first" if error.status == 404 else ""
+        raise EdgeError(manager_context, error.problem, hint) from error
+    finally:
+        port.close()
+    click.echo(f"{manager_context}: Secret {_address(secret)}")
+
+
+def _write_private(path: str, text: str) -> None:
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            # A file that was there before keeps its mode otherwise.
+            os.fchmod(file.fileno(), 0o600)
+            file.write(text)
+    except OSError as error:
+        raise EdgeError(path, f"cannot write: {error.strerror}") from error
+
+
+def _tell(secret: Manifest, name: str) -> None:
+    """What the server made of the wish: some give no token for that long."""
+    token = read_credential(secret).token
+    if token:
+        days = (token.expires - datetime.now(UTC)).days
+        click.echo(
+            f"the login is good until {token.expires:%Y-%m-%d} ({days} days): repeat this command before", err=True
+        )
+    ref = {"namespace": secret["metadata"]["namespace"], "name": secret["metadata"]["name"], "key": KEY}
+    shown = ", ".join(f"{field}: {value}" for field, value in ref.items())
+    click.echo(f"in the fleet: Cluster {name}: access: {{secretRef: {{{shown}}}}}", err=True)
+
+
+def _address(entry: Manifest) -> str:
+    metadata: dict[str, Any] = entry["metadata"]
+    return "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))

@@ -1,0 +1,168 @@
+"""The manager's side of queues whose jobs KubeStellar carries to workers, which need no Kueue for that.
+
+Decision: the flavors stand on the manager as they are on the workers, because here Kueue's choice of a flavor decides
+on which nodes the job runs. A policy names the kinds that it carries: other objects with the cluster's label, such as
+ClusterMetrics, are none of its business.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from reconciler.desired.capacity import Quota, QuotaTable
+from reconciler.desired.model import DesiredObject
+from reconciler.desired.multikueue import written_quota
+from reconciler.desired.queues import cluster_queue, namespaces_of_queues, resource_flavor, resource_groups
+from reconciler.desired.shape import desired_object, kueue_manifest, without_empty
+from reconciler.observed import Amounts, Observations
+from reconciler.quantity import ZERO
+from reconciler.spec.kubestellar import (
+    CLUSTER_LABEL,
+    JOB,
+    NAME_LABEL,
+    CarriedKind,
+    Collectors,
+    KubeStellar,
+    PolicyShape,
+    shape_of_release,
+)
+from reconciler.spec.model import Cluster, FleetSpec, Queue
+from reconciler.spec.workers import carried_by, carried_queues, placement_check, workers_of
+
+API_VERSION = "control.kubestellar.io/v1alpha1"
+CONTROLLER = "kubestellar.io/ks-kueue"
+COLLECTOR = "kfleet-job-status"
+LONGEST_NAME = 63
+
+
+def kubestellar_objects(spec: FleetSpec, quota: QuotaTable, seen: Observations) -> Iterator[DesiredObject]:
+    manager, queues = spec.manager, carried_queues(spec)
+    if manager is None or not queues:
+        return
+    namespaces = namespaces_of_queues(spec)
+    for queue in queues:
+        entries = written_quota(queue) if queue.manager_quota else _sums_by_flavor(spec, queue, quota)
+        manifest = cluster_queue(queue, manager, resource_groups(entries), namespaces.get(queue.name, ()))
+        yield from _queue_objects(manager, queue, manifest)
+    yield from _flavors(spec, manager, queues)
+    settings = spec.fleet.kubestellar
+    shape = seen.policy_shape or shape_of_release(settings.version)
+    for worker, queue in carried_by(spec):
+        yield desired_object(manager, _binding_policy(worker, settings, shape), queue.document)
+    yield from _carriers(manager, settings, shape, queues[0])
+
+
+def policy_name(worker: Cluster) -> str:
+    """KubeStellar uses it as the value of a label, which takes 63 characters."""
+    name = f"kfleet-{worker.name}"
+    if len(name) <= LONGEST_NAME:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return f"{name[: LONGEST_NAME - 9].rstrip('-.')}-{digest}"
+
+
+def cluster_labels(worker: Cluster, select_by: Sequence[str]) -> dict[str, str]:
+    """What the ManagedCluster of a worker carries; a label that the Cluster does not have is lint's matter."""
+    own = {NAME_LABEL: str(worker.name), **worker.labels}
+    return {label: own[label] for label in select_by if label in own}
+
+
+def _queue_objects(manager: Cluster, queue: Queue, manifest: dict[str, Any]) -> Iterator[DesiredObject]:
+    name = placement_check(queue)
+    yield desired_object(
+        manager, kueue_manifest("AdmissionCheck", name, {"controllerName": CONTROLLER}), queue.document
+    )
+    own = manifest["spec"].get("admissionChecksStrategy", {}).get("admissionChecks", [])
+    strategy = {"admissionChecks": [*own, {"name": name}]}
+    content = {**manifest["spec"], "admissionChecksStrategy": strategy}
+    yield desired_object(manager, {**manifest, "spec": content}, queue.document)
+
+
+def _sums_by_flavor(spec: FleetSpec, queue: Queue, quota: QuotaTable) -> list[Quota]:
+    """What the workers together offer of each flavor; a drained one takes no new jobs, and offers nothing."""
+    offering = [worker for worker in workers_of(spec, queue) if not worker.is_drained]
+    known = [entry for worker in workers_of(spec, queue) for entry in quota.of(queue, worker.name)]
+    entries = [entry for worker in offering for entry in quota.of(queue, worker.name)]
+    return [_sum(name, known, entries) for name in dict.fromkeys(entry.flavor for entry in queue.quota)]
+
+
+def _sum(flavor: str, known: list[Quota], offered: list[Quota]) -> Quota:
+    entries = [entry for entry in offered if entry.flavor == flavor]
+    names = dict.fromkeys(name for entry in known if entry.flavor == flavor for name in entry.nominal)
+
+    def added(amounts: list[Amounts]) -> Amounts:
+        limited = [name for name in names if any(name in one for one in amounts)]
+        return {name: sum((one.get(name, ZERO) for one in amounts), ZERO) for name in limited}
+
+    nominal = {name: sum((entry.nominal.get(name, ZERO) for entry in entries), ZERO) for name in names}
+    return Quota(
+        flavor, nominal, added([entry.borrowing for entry in entries]), added([entry.lending for entry in entries])
+    )
+
+
+def _flavors(spec: FleetSpec, manager: Cluster, queues: Sequence[Queue]) -> Iterator[DesiredObject]:
+    """The flavors of the workers; without their topology, which only a cluster with nodes can use."""
+    wanted = {entry.flavor for queue in queues for entry in (*queue.quota, *queue.manager_quota)}
+    for flavor in spec.flavors:
+        if flavor.name in wanted and manager not in spec.selected(flavor.clusters):
+            manifest = resource_flavor(flavor)
+            content = {name: value for name, value in manifest["spec"].items() if name != "topologyName"}
+            yield desired_object(manager, {**manifest, "spec": content}, flavor.document)
+
+
+def _binding_policy(worker: Cluster, settings: KubeStellar, shape: PolicyShape) -> dict[str, Any]:
+    groups: dict[str, list[str]] = {}
+    for kind in settings.kinds:
+        groups.setdefault(kind.group, []).append(kind.plural)
+    content: dict[str, Any] = {
+        "clusterSelectors": [{"matchLabels": cluster_labels(worker, settings.select_by)}],
+        "downsync": [_clause(worker, group, plurals, shape) for group, plurals in groups.items()],
+    }
+    if not shape.is_singleton_in_clause:
+        content["wantSingletonReportedState"] = True
+    return _manifest("BindingPolicy", policy_name(worker), content)
+
+
+def _clause(worker: Cluster, group: str, plurals: list[str], shape: PolicyShape) -> dict[str, Any]:
+    clause: dict[str, Any] = {
+        "apiGroup": group,
+        "resources": plurals,
+        "objectSelectors": [{"matchLabels": {CLUSTER_LABEL: worker.name}}],
+    }
+    collectors = [COLLECTOR]
+    if shape.collectors is Collectors.FLAT:
+        clause["statusCollectors"] = collectors
+    if shape.collectors is Collectors.NESTED:
+        clause["statusCollection"] = {"statusCollectors": collectors}
+    # A Job cannot change once it is there: every later update would be refused. What can change follows.
+    return clause | without_empty(
+        {
+            "createOnly": group == JOB.group if shape.has_create_only else None,
+            "wantSingletonReportedState": True if shape.is_singleton_in_clause else None,
+        }
+    )
+
+
+def _carriers(manager: Cluster, settings: KubeStellar, shape: PolicyShape, queue: Queue) -> Iterator[DesiredObject]:
+    """What makes a copy run although its original is held back, and what tells how it goes."""
+    if shape.has_custom_transforms:
+        # Of a Job, KubeStellar itself leaves the suspension out.
+        for kind in settings.kinds:
+            if kind != JOB:
+                yield desired_object(manager, _custom_transform(kind), queue.document)
+    if shape.has_status_collectors:
+        yield desired_object(manager, _status_collector(), queue.document)
+
+
+def _custom_transform(kind: CarriedKind) -> dict[str, Any]:
+    content = {"apiGroup": kind.group, "resource": kind.plural, "remove": [f"$.{kind.suspend}"]}
+    return _manifest("CustomTransform", f"kfleet-{kind.plural}.{kind.group}", content)
+
+
+def _status_collector() -> dict[str, Any]:
+    select = [{"name": "wec", "def": "inventory.name"}, {"name": "status", "def": "returned.status"}]
+    return _manifest("StatusCollector", COLLECTOR, {"select": select, "limit": 10})
+
+
+def _manifest(kind: str, name: str, content: dict[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": content}

@@ -1,0 +1,17 @@
+"""KF091: what Kueue would refuse in the part of its own Configuration that the spec sets."""
+
+from collections.abc import Iterator
+
+from reconciler.kueue.configuration_rules import check_patch
+from reconciler.lint.model import Remark
+from reconciler.lint.remarks import field_path
+from reconciler.lint.view import View
+
+CONFIG = ("spec", "kueue", "config")
+
+
+def check_configurations(view: View) -> Iterator[Remark]:
+    for cluster in view.spec.clusters:
+        for violation in check_patch(cluster.kueue.configuration, view.versions[cluster.name]):
+            path = (*CONFIG, *field_path(violation.field))
+            yield Remark("KF091", cluster.document, path, violation.problem, violation.hint)

@@ -1,0 +1,112 @@
+"""KF092 to KF096: teams that use SkyPilot."""
+
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+import yaml
+
+from reconciler.desired.skypilot import QUEUE_LABEL, submitting_clusters
+from reconciler.kueue.configuration_patch import plain
+from reconciler.kueue.reading import as_list, as_map, as_text, at
+from reconciler.lint.model import Remark
+from reconciler.lint.remarks import about, misnamed
+from reconciler.lint.view import View
+from reconciler.spec.document import FieldPath
+from reconciler.spec.model import Cluster, Tenant
+
+LINES = "spec.kueue.config: {integrations: {frameworks: {add: [pod]}}}"
+CLASSES = (
+    "best-effort-atomic-scale-up.autoscaling.x-k8s.io",
+    "check-capacity.autoscaling.x-k8s.io",
+    "queued-provisioning.gke.io",
+)
+CLASS: FieldPath = ("spec", "provisioningClassName")
+# Where a config of SkyPilot names a queue: for servers that know of Kueue, and as a label of pods for all others.
+_QUEUES: tuple[FieldPath, ...] = (
+    ("kubernetes", "kueue", "local_queue_name"),
+    ("kubernetes", "pod_config", "metadata", "labels", QUEUE_LABEL),
+)
+
+
+def check_pod_integration(view: View) -> Iterator[Remark]:
+    """SkyPilot runs plain pods, which Kueue lets pass by where it is not told to hold them."""
+    queues = {queue.name: queue for queue in view.spec.queues}
+    for tenant in _teams(view):
+        for cluster in submitting_clusters(view.spec, queues.get(tenant.queue)):
+            if not _has_pods(cluster):
+                problem = f"nothing in the fleet says that the Kueue of {cluster.name} manages plain pods"
+                hint = f"add to Cluster {cluster.name}: {LINES}"
+                yield Remark("KF092", tenant.document, ("spec", "skypilot"), problem, hint)
+
+
+def check_queue_names(view: View) -> Iterator[Remark]:
+    for tenant in _teams(view):
+        written = tenant.skypilot.configuration if tenant.skypilot else {}
+        for path in _QUEUES:
+            name = as_text(at(written, *map(str, path)))
+            if name and name != tenant.local_queue:
+                problem = f"{name!r} is not the team's LocalQueue, {tenant.local_queue}"
+                path_to = ("spec", "skypilot", "config", *path)
+                yield Remark("KF093", tenant.document, path_to, problem, "remove it: kfleet fills it in")
+
+
+def check_provisioning(view: View) -> Iterator[Remark]:
+    first: dict[str, Tenant] = {}
+    for tenant in _teams(view):
+        other = first.setdefault(tenant.queue, tenant)
+        wish, known = _wish(tenant), _wish(other)
+        if wish != known:
+            problem = f"team {other.name} says something else of the nodes that queue {tenant.queue} asks for"
+            hint = "a check holds for the whole queue: say the same for both, or give them queues of their own"
+            yield Remark("KF094", tenant.document, ("spec", "skypilot", "provisioning"), problem, hint)
+
+
+def check_server_configs(view: View) -> Iterator[Remark]:
+    """Configs of API servers that stand in ConfigMaps: a queue of another team is none in this namespace."""
+    for entry in view.spec.objects:
+        if entry.document.kind != "ConfigMap":
+            continue
+        namespace = entry.document.namespace or "default"
+        for key, text in as_map(at(entry.manifest, "data")).items():
+            for queue in _named_queues(text):
+                for cluster in view.spec.targeted(entry.targets):
+                    known = [name for there, name in view.of(cluster.name, "LocalQueue") if there == namespace]
+                    if queue not in known:
+                        problem = f"SkyPilot would send its pods to {queue!r}, and {namespace} has no such LocalQueue"
+                        hint = "they would wait for ever"
+                        remark = Remark("KF095", entry.document, ("data", key), problem, hint, cluster.name)
+                        yield misnamed(remark, queue, known)
+
+
+def check_classes(view: View) -> Iterator[Remark]:
+    for entry in view.every("ProvisioningRequestConfig"):
+        name = as_text(at(entry.manifest, *map(str, CLASS)))
+        meant = get_close_matches(name, CLASSES, n=1, cutoff=0.9)
+        if meant and name not in CLASSES:
+            problem = f"nobody is known to serve the class {name!r}: its requests would never be answered"
+            yield about(entry, "KF096", CLASS, problem, f"did you mean {meant[0]}?")
+
+
+def _teams(view: View) -> Iterator[Tenant]:
+    return (tenant for tenant in view.spec.tenants if tenant.skypilot is not None)
+
+
+def _wish(tenant: Tenant) -> object:
+    return tenant.skypilot.provisioning if tenant.skypilot else None
+
+
+def _has_pods(cluster: Cluster) -> bool:
+    frameworks = at(cluster.kueue.configuration, "integrations", "frameworks")
+    return "pod" in as_list(plain(frameworks))
+
+
+def _named_queues(text: Any) -> Iterator[str]:
+    if not isinstance(text, str) or not any(str(path[-1]) in text for path in _QUEUES):
+        return
+    try:
+        content = yaml.load(text, yaml.CSafeLoader)
+    except yaml.YAMLError:
+        return
+    if isinstance(content, Mapping):
+        yield from filter(None, (as_text(at(content, *map(str, path))) for path in _QUEUES))

@@ -1,0 +1,62 @@
+"""How the copy of a job is, by the status that its own controller wrote on the worker."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from reconciler.kueue.reading import as_list, as_map, as_text, at
+from reconciler.objects import Manifest, Ref
+from reconciler.placement import Progress
+from reconciler.spec.kubestellar import KNOWN_KINDS, CarriedKind
+
+ENDS = {
+    "Complete": Progress.COMPLETE,
+    "Completed": Progress.COMPLETE,
+    "Succeeded": Progress.COMPLETE,
+    "Failed": Progress.FAILED,
+}
+_LABELS = "status.kubestellar.io"
+
+
+def read_progress(kind: CarriedKind, copy: Manifest | None, pods: int) -> Progress:
+    """Of a copy that has not arrived nothing runs; of a kind that nobody knows, only its end can be told."""
+    status = as_map(at(copy, "status"))
+    true = {as_text(one.get("type")) for one in _conditions(status) if one.get("status") == "True"}
+    if end := next((progress for word, progress in ENDS.items() if word in true), None):
+        return end
+    if "Running" in true or _is_ready(status, pods):
+        return Progress.RUNNING
+    return Progress.WAITING if copy is None or kind in KNOWN_KINDS else Progress.UNKNOWN
+
+
+def read_combined(kind: CarriedKind, ref: Ref, reports: Iterable[Manifest], pods: int) -> Progress | None:
+    """The same by a CombinedStatus: a table of the clusters that a job is on, with the status it has there."""
+    wanted = {"api-group": ref.group, "resource": kind.plural, "namespace": ref.namespace, "name": ref.name}
+    for report in reports:
+        labels = as_map(at(report, "metadata", "labels"))
+        if all(labels.get(f"{_LABELS}/{key}", "") == value for key, value in wanted.items()):
+            for status in _statuses(report):
+                return read_progress(kind, {"status": status}, pods)
+    return None
+
+
+def _statuses(report: Manifest) -> Iterator[Mapping[str, Any]]:
+    for result in map(as_map, as_list(report.get("results"))):
+        for row in map(as_map, as_list(result.get("rows"))):
+            for column in map(as_map, as_list(row.get("columns"))):
+                if column.get("type") == "Object":
+                    yield as_map(column.get("object"))
+
+
+def _is_ready(status: Mapping[str, Any], pods: int) -> bool:
+    """A Job counts its pods, a JobSet those of each of its jobs."""
+    parts = [status, *map(as_map, as_list(status.get("replicatedJobsStatus")))]
+    ready = sum(_count(part.get("ready")) + _count(part.get("succeeded")) for part in parts)
+    return 0 < pods <= ready
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _conditions(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [as_map(one) for one in as_list(status.get("conditions"))]

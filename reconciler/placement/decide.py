@@ -1,0 +1,182 @@
+"""Every job gets its decision: stay, go, or wait, and why. The same look always gives the same decisions.
+
+Decision: a job that is placed stays where it is as long as its cluster is one of its queue's and takes jobs, whatever
+becomes of the capacity there; only pods that do not get ready in time move it, and only where there is room elsewhere.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from reconciler.objects import ClusterName
+from reconciler.placement.choice import Choice, choose
+from reconciler.placement.model import Decision, Placed, PlacementLook, Progress, QueuedJob, Verb
+from reconciler.placement.room import Room, room_of
+from reconciler.spec.choices import Drain
+from reconciler.spec.kubestellar import KubeStellar
+from reconciler.spec.model import Cluster, FleetSpec
+from reconciler.spec.workers import carried_queues, workers_of
+
+# So long a placed job of which nothing is heard counts as one that is not yet in the figures of its nodes.
+_ON_ITS_WAY = timedelta(minutes=2)
+# So long KubeStellar gets to bring the status of a finished copy back, which goes when the copy does.
+_RETURNING = timedelta(minutes=5)
+_MOST_DOUBLINGS = 6
+
+
+def decide_placements(spec: FleetSpec, look: PlacementLook) -> tuple[Decision, ...]:
+    """One decision for each job, in the order in which they are made: who comes first has the choice."""
+    fleet = _Fleet(
+        spec.fleet.kubestellar,
+        {queue.name: workers_of(spec, queue) for queue in carried_queues(spec)},
+        look,
+        _rooms(spec, look),
+    )
+    return tuple(_decide(fleet, job) for job in sorted(look.jobs, key=lambda job: _turn(fleet, job)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Fleet:
+    settings: KubeStellar
+    workers: dict[str, tuple[Cluster, ...]]
+    look: PlacementLook
+    rooms: dict[ClusterName, Room]
+
+    def is_staying(self, job: QueuedJob, placed: Placed) -> bool:
+        """Whether the cluster of a job is still one of its queue's, and does not send its jobs away."""
+        return any(one.name == placed.cluster and one.drain is not Drain.EVICT for one in self.workers[job.queue])
+
+    def patience(self, placed: Placed) -> timedelta:
+        return self.settings.move_after * int(2 ** min(placed.moves, _MOST_DOUBLINGS))
+
+    def is_late(self, placed: Placed, progress: Progress) -> bool:
+        waited = self.look.now - (placed.since or self.look.now)
+        return progress is Progress.WAITING and waited >= self.patience(placed)
+
+
+def _rooms(spec: FleetSpec, look: PlacementLook) -> dict[ClusterName, Room]:
+    own = {cluster.name for cluster in spec.clusters}
+    return {
+        name: room_of(
+            seen.nodes,
+            [job.pod_sets for job in _there(look, name) if _is_in_figures(job, look.now)],
+            [job.pod_sets for job in _there(look, name) if not _is_in_figures(job, look.now)],
+        )
+        for name, seen in look.nodes.items()
+        if name in own and not seen.problem
+    }
+
+
+def _there(look: PlacementLook, cluster: ClusterName) -> Iterator[QueuedJob]:
+    for job in sorted(look.jobs, key=lambda one: one.ref):
+        is_counted = job.has_quota and not job.is_finished and not job.progress.is_over
+        if job.placed is not None and job.placed.cluster == cluster and is_counted:
+            yield job
+
+
+def _is_in_figures(job: QueuedJob, now: datetime) -> bool:
+    if job.progress is not Progress.UNKNOWN or job.placed is None:
+        return job.progress is Progress.RUNNING
+    return job.placed.since is not None and now - job.placed.since > _ON_ITS_WAY
+
+
+def _turn(fleet: _Fleet, job: QueuedJob) -> tuple[int, int, str, str]:
+    """Who lost its cluster comes first, then those that wait by priority and time, at last those that could move."""
+    placed = job.placed
+    is_stranded = placed is not None and job.queue in fleet.workers and not fleet.is_staying(job, placed)
+    group = 0 if is_stranded else 1 if placed is None else 2
+    return group, -job.priority, job.reserved_at, str(job.ref)
+
+
+def _decide(fleet: _Fleet, job: QueuedJob) -> Decision:
+    placed = job.placed
+    if job.is_finished or not job.has_quota or job.queue not in fleet.workers:
+        return _let_go(job, fleet.look.now)
+    return _place(fleet, job) if placed is None else _decide_placed(fleet, job, placed)
+
+
+def _decide_placed(fleet: _Fleet, job: QueuedJob, placed: Placed) -> Decision:
+    if not placed.is_own:
+        return Decision(job, Verb.STAY, f"somebody else put it on {placed.cluster}", placed.cluster)
+    if job.progress.is_over:
+        return Decision(job, Verb.FINISH, f"{job.progress} on {placed.cluster}", placed.cluster)
+    if not fleet.is_staying(job, placed):
+        return _strand(fleet, job, placed)
+    if fleet.is_late(placed, job.progress):
+        return _move_if_better(fleet, job, placed)
+    return Decision(job, Verb.STAY, f"{_state(job.progress)} on {placed.cluster}", placed.cluster)
+
+
+def _let_go(job: QueuedJob, now: datetime) -> Decision:
+    if job.finished_at is not None and not job.is_told and now - job.finished_at < _RETURNING:
+        return Decision(job, Verb.STAY, "it is finished, and its status is on its way back", _cluster_of(job))
+    if job.is_finished:
+        why = "it is finished"
+    elif not job.has_quota:
+        why = "it has no quota"
+    else:
+        why = f"queue {job.queue} does not use KubeStellar"
+    is_ours = job.placed is not None and job.placed.is_own
+    return Decision(job, Verb.WITHDRAW if is_ours else Verb.STAY, why, _cluster_of(job))
+
+
+def _cluster_of(job: QueuedJob) -> ClusterName | None:
+    return job.placed.cluster if job.placed else None
+
+
+def _place(fleet: _Fleet, job: QueuedJob) -> Decision:
+    if job.obstacle:
+        return Decision(job, Verb.WAIT, job.obstacle)
+    choice = _choice(fleet, job, ())
+    if choice.cluster is None:
+        return Decision(job, Verb.WAIT, choice.why)
+    return Decision(job, Verb.PLACE, choice.why, choice.cluster, Placed(choice.cluster, fleet.look.now))
+
+
+def _strand(fleet: _Fleet, job: QueuedJob, placed: Placed) -> Decision:
+    """Its cluster is no more one of the queue's: it goes elsewhere, or comes back to wait."""
+    choice = _choice(fleet, job, (placed.cluster,))
+    why = f"{placed.cluster} takes no more jobs of queue {job.queue}; {choice.why}"
+    if choice.cluster is None:
+        return Decision(job, Verb.WITHDRAW, why, placed.cluster)
+    return Decision(job, Verb.MOVE, why, choice.cluster, Placed(choice.cluster, fleet.look.now))
+
+
+def _move_if_better(fleet: _Fleet, job: QueuedJob, placed: Placed) -> Decision:
+    now, patience = fleet.look.now, fleet.patience(placed)
+    left = {cluster: time for cluster, time in placed.left.items() if now - time < 2 * patience}
+    choice = _choice(fleet, job, (placed.cluster, *left))
+    late = f"its pods on {placed.cluster} are not ready after {_minutes(patience)}"
+    if choice.cluster is None:
+        return Decision(job, Verb.STAY, f"{late}, but {choice.why}", placed.cluster)
+    moved = Placed(choice.cluster, now, placed.moves + 1, {**left, placed.cluster: now})
+    return Decision(job, Verb.MOVE, f"{late}; {choice.why}", choice.cluster, moved)
+
+
+def _choice(fleet: _Fleet, job: QueuedJob, barred: Sequence[ClusterName]) -> Choice:
+    workers = fleet.workers[job.queue]
+    reasons = dict(_reasons_against(fleet, workers, barred))
+    rooms = {one.name: fleet.rooms[one.name] for one in workers if one.name not in reasons}
+    return choose(job.pod_sets, rooms, fleet.settings, reasons)
+
+
+def _reasons_against(
+    fleet: _Fleet, workers: Iterable[Cluster], barred: Sequence[ClusterName]
+) -> Iterator[tuple[ClusterName, str]]:
+    for worker in workers:
+        seen = fleet.look.nodes.get(worker.name)
+        if worker.name in barred:
+            yield worker.name, "it is there, or was a moment ago"
+        elif worker.is_drained:
+            yield worker.name, "drained"
+        elif seen is None or seen.problem:
+            yield worker.name, f"its nodes are not seen: {seen.problem if seen else 'no connection'}"
+
+
+def _state(progress: Progress) -> str:
+    return "placed" if progress is Progress.UNKNOWN else progress.value
+
+
+def _minutes(time: timedelta) -> str:
+    seconds = int(time.total_seconds())
+    return f"{seconds // 60}m" if seconds % 60 == 0 else f"{seconds}s"

@@ -1,0 +1,130 @@
+"""The nouns of placement."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from reconciler.capacity.nodes import Node
+from reconciler.objects import ClusterName, Gap, Manifest, Ref
+from reconciler.observed import Amounts
+
+
+@dataclass(frozen=True, slots=True)
+class PodSet:
+    """Equal pods of a job: what one of them asks for, and which nodes it may use.
+
+    `labels` are those of the flavors that Kueue assigned and of the user's own node selector, `terms` the user's
+    required node affinity, of which one has to match.
+    """
+
+    name: str
+    count: int
+    requests: Amounts
+    labels: Mapping[str, str] = field(default_factory=dict)
+    tolerations: tuple[Manifest, ...] = ()
+    terms: tuple[Manifest, ...] = ()
+    flavors: tuple[str, ...] = ()
+
+
+class Progress(StrEnum):
+    """How a job's copy on its worker is; unknown where nobody could tell."""
+
+    UNKNOWN = "unknown"
+    WAITING = "waiting"
+    RUNNING = "running"
+    COMPLETE = "complete"
+    FAILED = "failed"
+
+    @property
+    def is_over(self) -> bool:
+        return self in {Progress.COMPLETE, Progress.FAILED}
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where a job is, and what is remembered of its way: `left` says when it left which cluster.
+
+    `is_own` is false where somebody else put the label on the job: then it is theirs, and only counts.
+    """
+
+    cluster: ClusterName
+    since: datetime | None = None
+    moves: int = 0
+    left: Mapping[ClusterName, datetime] = field(default_factory=dict)
+    is_own: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedJob:
+    """A job of a queue that KubeStellar serves, with the Workload that Kueue made of it.
+
+    `finished_at` is when Kueue learnt of its end, and with `is_told` the job itself on the manager says so too.
+    `obstacle` says why it cannot be carried as it is; `note` is what its check says now, None where it has none.
+    """
+
+    ref: Ref
+    workload: str
+    queue: str
+    pod_sets: tuple[PodSet, ...]
+    has_quota: bool
+    finished_at: datetime | None = None
+    is_told: bool = False
+    priority: int = 0
+    reserved_at: str = ""
+    placed: Placed | None = None
+    progress: Progress = Progress.UNKNOWN
+    obstacle: str = ""
+    note: str | None = None
+
+    @property
+    def is_finished(self) -> bool:
+        return self.finished_at is not None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterNodes:
+    """The nodes of a cluster with what all their pods ask for (`other`); `problem` says why they were not seen."""
+
+    nodes: tuple[Node, ...] = ()
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementLook:
+    """Everything that placement stands on, at one moment.
+
+    `originals` are the manifests behind the jobs, and `workloads` those of Kueue, by which a plan says what to write;
+    `inactive` are checks of ours that Kueue does not take yet.
+    """
+
+    now: datetime
+    jobs: tuple[QueuedJob, ...] = ()
+    nodes: Mapping[ClusterName, ClusterNodes] = field(default_factory=dict)
+    originals: Mapping[Ref, Manifest] = field(default_factory=dict, repr=False)
+    workloads: Mapping[Ref, Manifest] = field(default_factory=dict, repr=False)
+    inactive: Mapping[str, Manifest] = field(default_factory=dict, repr=False)
+    gaps: tuple[Gap, ...] = ()
+
+
+class Verb(StrEnum):
+    """What happens to a job; a check is activated, so that Kueue lets jobs wait for it."""
+
+    PLACE = "place"
+    MOVE = "move"
+    WITHDRAW = "withdraw"
+    FINISH = "finish"
+    WAIT = "wait"
+    STAY = "stay"
+    ACTIVATE = "activate"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What happens to a job, and why. `cluster` is where it goes or is; `placed` is what is remembered of it then."""
+
+    job: QueuedJob
+    verb: Verb
+    why: str
+    cluster: ClusterName | None = None
+    placed: Placed | None = None

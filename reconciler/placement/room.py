@@ -1,0 +1,215 @@
+"""How much room a cluster has, node by node: jobs are packed as the scheduler would have to, never by sums."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from reconciler.capacity.nodes import Node
+from reconciler.observed import Amounts
+from reconciler.placement.matching import has_labels, is_open
+from reconciler.placement.model import PodSet
+from reconciler.quantity import NANO, ZERO
+
+PODS = "pods"
+Free = dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What a job would take of each node."""
+
+    taken: Mapping[int, Free]
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """Why a job does not fit, in words, and how much of it would: a job runs whole or not at all."""
+
+    why: str
+    taken: Mapping[int, Free]
+
+
+@dataclass(slots=True)
+class Room:
+    """A cluster while jobs are placed: `free` is what is left of each node, and changes with every job.
+
+    What was found out about a job holds for all that are like it: the nodes that it may use, its share of what is free
+    until something is taken, and that it does not fit for good, because nothing is ever given back.
+    """
+
+    nodes: tuple[Node, ...]
+    free: list[Free]
+    matching: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    shares: dict[str, Fraction] = field(default_factory=dict)
+    misfits: dict[str, Misfit] = field(default_factory=dict)
+
+    def take(self, taken: Mapping[int, Free]) -> None:
+        self.shares.clear()
+        for index, amounts in taken.items():
+            node = self.free[index]
+            for name, amount in amounts.items():
+                if name in node:
+                    node[name] -= amount
+
+
+def room_of(
+    nodes: Iterable[Node], running: Iterable[tuple[PodSet, ...]], waiting: Iterable[tuple[PodSet, ...]]
+) -> Room:
+    """What is left beside the jobs that were placed before.
+
+    Of running jobs the nodes' own figures tell already, unless nobody reports them: the larger of both counts. Those
+    that have not started come on top.
+    """
+    every = tuple(sorted(nodes, key=lambda node: node.name))
+    room = Room(every, [_nanos(node.allocatable) for node in every])
+    for pod_sets in running:
+        room.take(_taken(find_fit(room, pod_sets)))
+    for node, free in zip(every, room.free, strict=True):
+        for name, amount in node.other.items():
+            if name in free:
+                free[name] = min(free[name], node.allocatable.get(name, ZERO).nanos - amount.nanos)
+    for pod_sets in waiting:
+        room.take(_taken(find_fit(room, pod_sets)))
+    return room
+
+
+def shape_of(pod_sets: tuple[PodSet, ...]) -> str:
+    """The same text for jobs that are alike."""
+    return json.dumps(
+        [
+            [pods.count, sorted((name, amount.nanos) for name, amount in pods.requests.items()), _where(pods)]
+            for pods in pod_sets
+        ]
+    )
+
+
+def find_fit(room: Room, pod_sets: tuple[PodSet, ...], shape: str = "") -> Fit | Misfit:
+    """First fit, the largest pods first; the nodes in the order of their names."""
+    shape = shape or shape_of(pod_sets)
+    if shape in room.misfits:
+        return room.misfits[shape]
+    answer = _try(room, pod_sets)
+    if isinstance(answer, Misfit):
+        room.misfits[shape] = answer
+    return answer
+
+
+def _try(room: Room, pod_sets: tuple[PodSet, ...]) -> Fit | Misfit:
+    taken: dict[int, Free] = {}
+    for pods in sorted(pod_sets, key=lambda one: (-_size(room, one), one.name)):
+        places = _places(room, pods)
+        if not places:
+            return Misfit(_why_no_node(room, pods), taken)
+        placed = _pack(room, pods, places, taken)
+        if placed < pods.count:
+            return Misfit(_why_too_few(room, pods), taken)
+    return Fit(taken)
+
+
+def free_share(room: Room, pod_sets: tuple[PodSet, ...], shape: str = "") -> Fraction:
+    """The free part of the scarcest thing that a job asks for, on the nodes that it could use."""
+    shape = shape or shape_of(pod_sets)
+    if shape not in room.shares:
+        room.shares[shape] = _free_share(room, pod_sets)
+    return room.shares[shape]
+
+
+def _free_share(room: Room, pod_sets: tuple[PodSet, ...]) -> Fraction:
+    shares = [Fraction(1)]
+    for pods in pod_sets:
+        places = _places(room, pods)
+        for name in pods.requests:
+            whole = sum(room.nodes[index].allocatable.get(name, ZERO).nanos for index in places)
+            free = sum(max(room.free[index].get(name, 0), 0) for index in places)
+            shares.append(Fraction(free, whole) if whole else Fraction(0))
+    return min(shares)
+
+
+def request_text(pods: PodSet) -> str:
+    """`4 x (cpu 2, nvidia.com/gpu 8) on a100`."""
+    wanted = ", ".join(f"{name} {amount}" for name, amount in sorted(pods.requests.items()))
+    on = f" on {', '.join(pods.flavors)}" if pods.flavors else ""
+    return f"{pods.count} x ({wanted or 'nothing'}){on}"
+
+
+def _pack(room: Room, pods: PodSet, places: Iterable[int], taken: dict[int, Free]) -> int:
+    """Put pods on nodes until all have one; how many have."""
+    wanted = {**{name: amount.nanos for name, amount in pods.requests.items() if amount > ZERO}, PODS: NANO}
+    placed = 0
+    for index in places:
+        count = _how_many(room.free[index], taken.get(index, {}), wanted, pods.count - placed)
+        if count:
+            node = taken.setdefault(index, {})
+            for name, amount in wanted.items():
+                node[name] = node.get(name, 0) + count * amount
+            placed += count
+            if placed == pods.count:
+                break
+    return placed
+
+
+def _how_many(free: Free, taken: Free, wanted: Free, most: int) -> int:
+    for name, amount in wanted.items():
+        # Not every node says how many pods it takes; of everything else, not to name it is to have none.
+        if name == PODS and name not in free:
+            continue
+        left = free.get(name, 0) - taken.get(name, 0)
+        if left < amount:
+            return 0
+        most = min(most, left // amount)
+    return most
+
+
+def _places(room: Room, pods: PodSet) -> tuple[int, ...]:
+    key = _where(pods)
+    found = room.matching.get(key)
+    if found is None:
+        found = tuple(index for index, node in enumerate(room.nodes) if has_labels(node, pods) and is_open(node, pods))
+        room.matching[key] = found
+    return found
+
+
+def _where(pods: PodSet) -> str:
+    return json.dumps([sorted(pods.labels.items()), list(map(dict, pods.tolerations)), list(map(dict, pods.terms))])
+
+
+def _size(room: Room, pods: PodSet) -> Fraction:
+    """The largest part of any one node that a pod takes."""
+    parts = [Fraction(0)]
+    for name, amount in pods.requests.items():
+        largest = max((node.allocatable.get(name, ZERO).nanos for node in room.nodes), default=0)
+        parts.append(Fraction(amount.nanos, largest) if largest else Fraction(1))
+    return max(parts)
+
+
+def _why_no_node(room: Room, pods: PodSet) -> str:
+    labelled = [node for node in room.nodes if has_labels(node, pods)]
+    if not room.nodes:
+        return "has no nodes"
+    if not labelled:
+        wanted = ", ".join(f"{name}={value}" for name, value in sorted(pods.labels.items()))
+        return f"no node with {wanted or 'what its affinity asks for'}"
+    shut = sum(not node.is_usable for node in labelled)
+    return f"none of {len(labelled)} nodes takes its pods: {shut} not ready or cordoned, {len(labelled) - shut} tainted"
+
+
+def _why_too_few(room: Room, pods: PodSet) -> str:
+    """Without numbers that change with every pod: the text is written down, and has to stand for a while."""
+    places = _places(room, pods)
+    for name, amount in sorted(pods.requests.items()):
+        largest = max(room.nodes[index].allocatable.get(name, ZERO) for index in places)
+        if largest < amount:
+            return f"no node is large enough, {name} {largest} at most"
+    for name, amount in sorted(pods.requests.items()):
+        if all(room.free[index].get(name, 0) < amount.nanos for index in places):
+            return f"no node has {name} {amount} free now"
+    return f"not all {pods.count} pods find room now"
+
+
+def _taken(answer: Fit | Misfit) -> Mapping[int, Free]:
+    return answer.taken
+
+
+def _nanos(amounts: Amounts) -> Free:
+    return {name: amount.nanos for name, amount in amounts.items()}

@@ -1,0 +1,193 @@
+"""Decisions about jobs as steps of a plan, each with everything that has to be written for it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from reconciler.kueue.kinds import CANONICAL, GROUP
+from reconciler.kueue.reading import as_list, as_map, as_text, at
+from reconciler.objects import ClusterName, Manifest, Ref
+from reconciler.placement import Decision, PlacementLook, Progress, Verb, decide_placements
+from reconciler.placement.memory import ANNOTATION, read_originals, write_memory
+from reconciler.placement.templates import at_path, find_templates, merged, pods_of, wanted_fields
+from reconciler.spec.kubestellar import CLUSTER_LABEL, CarriedKind
+from reconciler.spec.model import FleetSpec
+from reconciler.spec.workers import carried_queues, placement_check
+
+NO_STEPS: tuple["PlacementStep", ...] = ()
+_LONGEST_MESSAGE = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One server-side apply, on a path of the manager."""
+
+    path: str
+    manifest: Manifest = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementStep:
+    """What happens to a job, or to the check that jobs wait for."""
+
+    ref: Ref
+    verb: Verb
+    why: str
+    cluster: ClusterName | None = None
+    writes: tuple[Write, ...] = ()
+
+    def __str__(self) -> str:
+        name = "/".join(part for part in (self.ref.namespace, self.ref.name) if part)
+        target = f" -> {self.cluster}" if self.cluster and self.verb in {Verb.PLACE, Verb.MOVE} else ""
+        return f"{self.verb} {name}{target}: {self.why}"
+
+
+def plan_placements(spec: FleetSpec, look: PlacementLook | None) -> tuple[PlacementStep, ...]:
+    """Only what has to be written: jobs that stay as they are, and waiting ones whose check says so, need no step."""
+    manager = spec.manager
+    if look is None or manager is None or spec.is_suspended(manager.name):
+        return NO_STEPS
+    checks = {queue.name: placement_check(queue) for queue in carried_queues(spec)}
+    steps = [_activate(manager.name, name, live, look.now) for name, live in look.inactive.items()]
+    for decision in decide_placements(spec, look):
+        step = _step(spec, look, decision, checks.get(decision.job.queue, ""))
+        steps += [step] if step else []
+    return tuple(steps)
+
+
+def _step(spec: FleetSpec, look: PlacementLook, decision: Decision, check: str) -> PlacementStep | None:
+    job, verb = decision.job, decision.verb
+    original, workload = look.originals.get(job.ref), look.workloads.get(job.ref)
+    kind = spec.fleet.kubestellar.kind_of(job.ref.group, job.ref.kind)
+    writes: tuple[Write, ...] = ()
+    if verb in {Verb.PLACE, Verb.MOVE} and kind and original:
+        message = f"on {decision.cluster}: {decision.why}"
+        writes = (_placed(kind, original, decision), *_noted(workload, check, message, look.now))
+    elif verb is Verb.WITHDRAW and kind and original:
+        writes = (
+            _withdrawn(kind, original, is_finished=job.is_finished),
+            *(_noted(workload, check, decision.why, look.now) if job.has_quota and not job.is_finished else ()),
+        )
+    elif verb is Verb.FINISH:
+        writes = tuple(_finished(workload, check, decision, look.now))
+    elif verb is Verb.WAIT and job.note != shortened(decision.why):
+        writes = tuple(_noted(workload, check, decision.why, look.now))
+    if not writes:
+        return None
+    return PlacementStep(job.ref, verb, decision.why, decision.cluster, writes)
+
+
+def shortened(message: str) -> str:
+    return message if len(message) <= _LONGEST_MESSAGE else f"{message[: _LONGEST_MESSAGE - 1]}…"
+
+
+def _placed(kind: CarriedKind, job: Manifest, decision: Decision) -> Write:
+    """The cluster's label with all that the pods need to get to the nodes that Kueue meant: no copy leaves without."""
+    kept = read_originals(job)
+    originals: dict[str, Mapping[str, Any]] = {}
+    patch: dict[str, Any] = {}
+    for template in find_templates(kind, job):
+        pods = pods_of(template, decision.job.pod_sets)
+        before = {**_own_fields(template.pod), **kept.get(template.key, {})}
+        fields = wanted_fields(before, pods) if pods else {}
+        if fields:
+            originals[template.key] = {name: before.get(name) for name in fields}
+            patch = merged(patch, at_path((*template.path, "spec"), fields))
+    if decision.placed is None:
+        raise ValueError(f"{decision.job.ref}: a job is placed without a place")
+    metadata = {
+        "labels": {CLUSTER_LABEL: decision.placed.cluster},
+        "annotations": {ANNOTATION: write_memory(decision.placed, originals)},
+    }
+    return _write(kind, job, metadata, patch)
+
+
+def _withdrawn(kind: CarriedKind, job: Manifest, *, is_finished: bool) -> Write:
+    """Everything as it was: what is not said any more goes, what the user had said is said again.
+
+    The pods of a finished job cannot change any more: there only the label goes.
+    """
+    kept = read_originals(job)
+    patch: dict[str, Any] = {}
+    for template in find_templates(kind, job):
+        before = kept.get(template.key, {})
+        now = {name: template.pod.get(name) for name in before}
+        fields = {name: value for name, value in (now if is_finished else before).items() if value}
+        if fields:
+            patch = merged(patch, at_path((*template.path, "spec"), fields))
+    return _write(kind, job, {}, patch)
+
+
+def _own_fields(pod: Manifest) -> dict[str, Any]:
+    return {name: pod[name] for name in ("nodeSelector", "tolerations") if name in pod}
+
+
+def _write(kind: CarriedKind, job: Manifest, metadata: Mapping[str, Any], patch: Mapping[str, Any]) -> Write:
+    # With its uid, so that a job which went away meanwhile is not made again.
+    own = job["metadata"]
+    identity = {"name": own["name"], "namespace": own["namespace"], "uid": own["uid"]}
+    manifest = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {**identity, **metadata}, **patch}
+    return Write(kind.path(own["namespace"], own["name"]), manifest)
+
+
+def _noted(workload: Manifest | None, check: str, message: str, now: datetime) -> Iterator[Write]:
+    if workload is not None:
+        yield _workload_status(workload, {"admissionChecks": [_check_state(workload, check, message, now)]})
+
+
+def _finished(workload: Manifest | None, check: str, decision: Decision, now: datetime) -> Iterator[Write]:
+    """Say for the job's own controller what it said on the worker: then Kueue gives the quota back."""
+    if workload is None:
+        return
+    is_good = decision.job.progress is Progress.COMPLETE
+    condition = {
+        "type": "Finished",
+        "status": "True",
+        "reason": "Succeeded" if is_good else "Failed",
+        "message": decision.why,
+        "lastTransitionTime": _text(now),
+        "observedGeneration": at(workload, "metadata", "generation") or 1,
+    }
+    checks = [_check_state(workload, check, decision.why, now)]
+    yield _workload_status(workload, {"conditions": [condition], "admissionChecks": checks})
+
+
+def _check_state(workload: Manifest, check: str, message: str, now: datetime) -> dict[str, Any]:
+    states = map(as_map, as_list(at(workload, "status", "admissionChecks")))
+    known = next((one for one in states if one.get("name") == check), {})
+    since = as_text(known.get("lastTransitionTime")) or _text(now)
+    return {"name": check, "state": "Pending", "message": shortened(message), "lastTransitionTime": since}
+
+
+def _workload_status(workload: Manifest, status: Mapping[str, Any]) -> Write:
+    own, api_version = workload["metadata"], workload["apiVersion"]
+    path = f"/apis/{api_version}/namespaces/{own['namespace']}/workloads/{own['name']}/status"
+    identity = {"name": own["name"], "namespace": own["namespace"], "uid": own["uid"]}
+    return Write(path, {"apiVersion": api_version, "kind": "Workload", "metadata": identity, "status": status})
+
+
+def _activate(manager: ClusterName, name: str, live: Manifest, now: datetime) -> PlacementStep:
+    """A check of which nobody says that it is served stops its queue."""
+    api_version = live.get("apiVersion") or f"{GROUP}/{CANONICAL}"
+    condition = {
+        "type": "Active",
+        "status": "True",
+        "reason": "Active",
+        "message": "kfleet places the jobs that wait for it",
+        "lastTransitionTime": _text(now),
+        "observedGeneration": at(live, "metadata", "generation") or 1,
+    }
+    manifest = {
+        "apiVersion": api_version,
+        "kind": "AdmissionCheck",
+        "metadata": {"name": name},
+        "status": {"conditions": [condition]},
+    }
+    write = Write(f"/apis/{api_version}/admissionchecks/{name}/status", manifest)
+    why = "Kueue stops a queue whose check nobody serves"
+    return PlacementStep(Ref(manager, GROUP, "AdmissionCheck", "", name), Verb.ACTIVATE, why, writes=(write,))
+
+
+def _text(time: datetime) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,58 @@
+"""Kueue's own Configuration: as it was seen in a cluster, and as it should come into effect there."""
+
+import hashlib
+from dataclasses import dataclass, field
+
+from reconciler.objects import ClusterName, Manifest
+
+# On the ConfigMap: which patch of the fleet it carries; the text to go back to until Kueue was seen to run with the
+# new one; and the text that it did not start with.
+APPLIED = "kfleet.dev/kueue-config"
+PREVIOUS = "kfleet.dev/previous-kueue-config"
+FAILED = "kfleet.dev/failed-kueue-config"
+# On the pods of a rollout, as `kubectl rollout restart` does it.
+RESTARTED = "kubectl.kubernetes.io/restartedAt"
+
+
+@dataclass(frozen=True, slots=True)
+class SeenConfiguration:
+    """The ConfigMap that Kueue reads at its start, and the Deployment that mounts it.
+
+    `release` is the tag of its image, as far as it tells; `has_gate_flag` is whether feature gates are set on its
+    command line, beside which the Configuration may not set any.
+    """
+
+    cluster: ClusterName
+    namespace: str
+    name: str
+    text: str = field(repr=False)
+    uid: str
+    version: str
+    deployment: str
+    release: str = ""
+    has_gate_flag: bool = False
+    metadata: Manifest = field(default_factory=dict, repr=False)
+
+    def annotation(self, name: str) -> str:
+        return str((self.metadata.get("annotations") or {}).get(name, ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """A Configuration to bring into effect: `text` is the new one, `previous` the one to go back to.
+
+    `version` is of the ConfigMap that was seen; `patch` names what the fleet sets in it.
+    """
+
+    namespace: str
+    name: str
+    deployment: str
+    text: str = field(repr=False)
+    previous: str = field(repr=False)
+    version: str
+    patch: str
+
+
+def short_name(text: str) -> str:
+    """A text, told from others without showing it."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,160 @@
+"""MiniClusters of the Flux operator, which serves v1alpha2 alone: what v1alpha1 said is said in its words.
+
+What has no place in v1alpha2 and would be missed stays where it was, to be reported; what only the old operator needed
+is left out with a note.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from reconciler.kueue.reading import as_list, as_map, as_text, at
+from reconciler.kueue.upgrade import Step, Upgraded
+from reconciler.objects import Manifest
+from reconciler.spec.document import FieldPath
+
+FLUX_GROUP = "flux-framework.org"
+MINI_CLUSTER = "MiniCluster"
+CURRENT = f"{FLUX_GROUP}/v1alpha2"
+OLD = f"{FLUX_GROUP}/v1alpha1"
+HOST = "hostpath"
+_LEFT_OUT = ("localDeploy", "diagnostics")
+_LEFT_OUT_OF_CONTAINERS = ("cores", "diagnostics", "fluxUser")
+_MISSED = {
+    "users": "v1alpha2 serves one user: give each their own MiniCluster",
+    "fluxRestful": "v1alpha2 has no web server of its own: submit with flux, or run a server in a container",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Something of v1alpha1 that v1alpha2 cannot say."""
+
+    path: FieldPath
+    problem: str
+
+
+def is_mini_cluster(manifest: Manifest) -> bool:
+    return manifest.get("kind") == MINI_CLUSTER and str(manifest.get("apiVersion")).startswith(f"{FLUX_GROUP}/")
+
+
+def is_old(manifest: Manifest) -> bool:
+    return manifest.get("kind") == MINI_CLUSTER and manifest.get("apiVersion") == OLD
+
+
+def to_current(manifest: Manifest) -> Upgraded:
+    """Translate; everything but an old MiniCluster comes back as it is."""
+    if not is_old(manifest):
+        return Upgraded(manifest)
+    spec: Mapping[str, Any] = as_map(manifest.get("spec"))
+    notes: list[str] = []
+    for translate in _STEPS:
+        step = translate(spec)
+        spec = step.spec
+        notes += [step.note] if step.note else []
+    kept = {name: value for name, value in manifest.items() if name != "status"}
+    return Upgraded({**kept, "apiVersion": CURRENT, "spec": dict(spec)}, tuple(notes))
+
+
+def lost_in(manifest: Manifest) -> Iterator[Lost]:
+    """What of an old MiniCluster cannot be translated."""
+    spec = as_map(manifest.get("spec")) if is_old(manifest) else {}
+    for name, why in _MISSED.items():
+        if spec.get(name):
+            yield Lost(("spec", name), why)
+    for name, volume in as_map(spec.get("volumes")).items():
+        if not _is_on_host(volume):
+            problem = f"volume {name} is of class {at(volume, 'class')}: v1alpha2 mounts what exists already"
+            yield Lost(("spec", "volumes", name), f"{problem}; create a PersistentVolumeClaim and give its claimName")
+
+
+def _is_on_host(volume: Any) -> bool:
+    return at(volume, "class") in (None, "", HOST)
+
+
+def _quiet(spec: Mapping[str, Any]) -> Step:
+    if "test" not in spec:
+        return Step(spec)
+    kept = _without(spec, "test")
+    if spec["test"] is not True:
+        return Step(kept)
+    return Step({**kept, "logging": {"quiet": True, **as_map(spec.get("logging"))}}, "test is called logging.quiet now")
+
+
+def _options(spec: Mapping[str, Any]) -> Step:
+    """Options of a container that became those of the whole cluster."""
+    found = {
+        new: container[old]
+        for container in map(as_map, as_list(spec.get("containers")))
+        for old, new in (("fluxOptionFlags", "optionFlags"), ("fluxLogLevel", "logLevel"))
+        if old in container
+    }
+    if not found:
+        return Step(spec)
+    containers = [_without(one, "fluxOptionFlags", "fluxLogLevel") for one in _containers(spec)]
+    flux = {**found, **as_map(spec.get("flux"))}
+    words = " and ".join(f"flux.{name}" for name in sorted(found))
+    return Step({**spec, "containers": containers, "flux": flux}, f"options of a container moved to {words}")
+
+
+def _commands(spec: Mapping[str, Any]) -> Step:
+    def moved(container: Mapping[str, Any]) -> Mapping[str, Any]:
+        pre, start = container.get("preCommand"), container.get("postStartExec")
+        return {
+            **_without(container, "preCommand", "postStartExec"),
+            **({"commands": {"pre": pre, **as_map(container.get("commands"))}} if pre else {}),
+            **({"lifeCycle": {"postStartExec": start, **as_map(container.get("lifeCycle"))}} if start else {}),
+        }
+
+    note = "preCommand is called commands.pre and postStartExec lifeCycle.postStartExec now"
+    return _each_container(spec, moved, note)
+
+
+def _volumes(spec: Mapping[str, Any]) -> Step:
+    """Volumes on the host were declared for all containers; now each container says what it mounts."""
+    declared = as_map(spec.get("volumes"))
+    on_host = {name: as_text(at(one, "path")) for name, one in declared.items() if _is_on_host(one)}
+
+    def mounted(container: Mapping[str, Any]) -> Mapping[str, Any]:
+        own = {
+            name: {**as_map(one), "hostPath": on_host[name]} if name in on_host else one
+            for name, one in as_map(container.get("volumes")).items()
+        }
+        volumes = {**own, **as_map(container.get("existingVolumes"))}
+        kept = _without(container, "existingVolumes", "volumes")
+        return {**kept, "volumes": volumes} if volumes else kept
+
+    step = _each_container(spec, mounted, "volumes are said by each container now")
+    left = {name: one for name, one in declared.items() if name not in on_host}
+    return Step({**_without(step.spec, "volumes"), **({"volumes": left} if left else {})}, step.note)
+
+
+def _unneeded(spec: Mapping[str, Any]) -> Step:
+    gone = [name for name in _LEFT_OUT if name in spec]
+    in_containers = [name for name in _LEFT_OUT_OF_CONTAINERS if any(name in one for one in _containers(spec))]
+    empty = [name for name in _MISSED if name in spec and not spec[name]]
+    if not (gone or in_containers or empty):
+        return Step(spec)
+    containers = [_without(one, *_LEFT_OUT_OF_CONTAINERS) for one in _containers(spec)]
+    left = ", ".join((*gone, *in_containers))
+    note = f"{left}: left out, v1alpha2 has no such field" if left else ""
+    return Step({**_without(spec, *gone, *empty), "containers": containers}, note)
+
+
+_STEPS: tuple[Callable[[Mapping[str, Any]], Step], ...] = (_quiet, _options, _commands, _volumes, _unneeded)
+
+
+def _each_container(
+    spec: Mapping[str, Any], change: Callable[[Mapping[str, Any]], Mapping[str, Any]], note: str
+) -> Step:
+    before = _containers(spec)
+    after = [dict(change(one)) for one in before]
+    return Step(spec) if before == after else Step({**spec, "containers": after}, note)
+
+
+def _containers(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [dict(as_map(one)) for one in as_list(spec.get("containers"))]
+
+
+def _without(content: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in content.items() if name not in names}

@@ -1,0 +1,120 @@
+"""`kfleet check --live`: what the clusters say, where they can be asked."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from reconciler.edges.kubernetes import Access, ApiServer
+from reconciler.objects import ClusterName
+from reconciler.observations.admission import AdmissionLook, observe_admission
+from reconciler.sandbox.fleet import Sandbox
+from reconciler.spec.model import Cluster
+from tests.checking.jobs import Document, asking, job, pod_spec
+from tests.desired.fleets import spec_of
+from tests.engine.documents import API, flavor, sent_queue, tenant
+from tests.engine.worlds import KUEUE_ROOT, World
+from tests.support import eventually
+
+RBAC = "rbac.authorization.k8s.io/v1"
+CLUSTERS = ("manager", "worker1", "worker2")
+
+
+@pytest.fixture
+def world(fleet: Sandbox, tmp_path: Path, unique: str) -> Iterator[World]:
+    """A queue that the manager sends to two workers, of which the second has an older Kueue."""
+    made = World(fleet, tmp_path / unique, unique, {f"{unique}-{name}": name for name in CLUSTERS})
+    made.commit(*documents(unique))
+    yield made
+    made.clean()
+
+
+def documents(name: str) -> tuple[Document, ...]:
+    return flavor(name), sent_queue(name, name), tenant(name, name)
+
+
+def checked(world: World, manifest: Document, *options: str) -> tuple[int, Document]:
+    path = world.folder.parent / "job.yaml"
+    path.write_text(yaml.safe_dump(manifest))
+    answer = world.run("check", str(path), "--live", "-o", "json", *options)
+    (record,) = answer.record["jobs"]
+    return answer.code, record["answers"][0]
+
+
+def small(world: World, cpu: str = "1") -> Document:
+    manifest = job("a", pod_spec(asking(cpu=cpu)), queue="main")
+    manifest["metadata"]["namespace"] = world.name
+    return manifest
+
+
+def test_live_check_follows_a_job_to_its_workers(world: World) -> None:
+    code, before = checked(world, small(world))
+    assert (code, before["objections"][0]["reason"]) == (3, "no local queue")
+    assert world.apply("--wait", "60").code == 0
+    code, found = checked(world, small(world))
+    workers = [f"{world.name}-worker1", f"{world.name}-worker2"]
+    assert (code, found["verdict"], found["runsOn"]) == (0, "admitted", workers)
+    code, large = checked(world, small(world, cpu="10"))
+    assert (code, [one["reason"] for one in large["objections"]]) == (3, ["no worker takes it"])
+    manager = world.api(f"{world.name}-manager")
+    manager.create(small(world))
+    path = f"{KUEUE_ROOT}/namespaces/{world.name}/workloads"
+    went = eventually(lambda: next(iter(manager.list(path)), {}).get("status", {}).get("clusterName"), 60)
+    assert went in found["runsOn"]
+    manager.delete(f"/apis/batch/v1/namespaces/{world.name}/jobs/a")
+
+
+def test_live_check_does_not_guess_about_a_cluster_that_is_not_there(world: World) -> None:
+    lost = {"role": "standalone", "access": {"context": "mars", "kubeconfig": str(world.sandbox.state.kubeconfig)}}
+    world.write(
+        *documents(world.name), {"apiVersion": API, "kind": "Cluster", "metadata": {"name": "mars"}, "spec": lost}
+    )
+    code, found = checked(world, small(world), "--cluster", "mars")
+    assert (code, found["verdict"], found["objections"][0]["reason"]) == (4, "unknown", "not known")
+
+
+@pytest.fixture
+def visitor(fleet: Sandbox, unique: str) -> Iterator[ApiServer]:
+    """Somebody who may look at queues and namespaces, and at nothing else."""
+    api = fleet.api("worker1")
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": unique, "namespace": "default"}}
+    rules = [
+        {"apiGroups": ["kueue.x-k8s.io"], "resources": ["*"], "verbs": ["list"]},
+        {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["list"]},
+    ]
+    role = {"apiVersion": RBAC, "kind": "ClusterRole", "metadata": {"name": unique}, "rules": rules}
+    binding = {
+        "apiVersion": RBAC,
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": unique},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": unique},
+        "subjects": [{"kind": "ServiceAccount", "name": unique, "namespace": "default"}],
+    }
+    for manifest in (account, role, binding):
+        api.create(manifest)
+    path = f"{api.path_of(account)}/token"
+    token = api.post(path, {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}})
+    visiting = ApiServer(ClusterName("east"), Access(api.access.server, api.access.ca, token=token["status"]["token"]))
+    yield visiting
+    visiting.close()
+    for manifest in (binding, role, account):
+        api.delete(api.path_of(manifest))
+
+
+def test_live_look_does_without_what_few_may_see(visitor: ApiServer) -> None:
+    cluster = next(one for one in spec_of().clusters if one.name == "east")
+    look = eventually(lambda: (found := look_at(cluster, visitor)) and not found.problem and found)
+    assert (look.pod_priorities, look.configuration) == (None, "")
+    assert any(manifest["kind"] == "Namespace" for manifest in look.manifests)
+
+
+def test_live_look_that_is_not_allowed_is_a_problem(visitor: ApiServer, fleet: Sandbox, unique: str) -> None:
+    fleet.api("worker1").delete(f"/apis/{RBAC}/clusterroles/{unique}")
+    cluster = next(one for one in spec_of().clusters if one.name == "east")
+    assert "forbidden" in eventually(lambda: look_at(cluster, visitor).problem)
+    fleet.api("worker1").create({"apiVersion": RBAC, "kind": "ClusterRole", "metadata": {"name": unique}, "rules": []})
+
+
+def look_at(cluster: Cluster, port: ApiServer) -> AdmissionLook:
+    return observe_admission([cluster], {cluster.name: port})[cluster.name]

@@ -1,0 +1,182 @@
+"""The whole way: quota from real Kueue, a cluster from kfleet, carried there by real KubeStellar, and back."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.sandbox.fleet import Sandbox
+from tests.engine.worlds import KUEUE_ROOT, World
+from tests.kubestellar.carried import NAMESPACE, QUEUE, WORKERS, Carried, documents, job
+from tests.kubestellar.status_addon import return_status
+from tests.support import Kfleet, eventually
+
+
+@pytest.fixture(scope="module")
+def carried(kubestellar: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Carried]:
+    folder: Path = tmp_path_factory.mktemp("carried") / "repository"
+    world = World(kubestellar, folder, "carried", {name: name for name in ("manager", *WORKERS)})
+    world.commit(*documents())
+    applied = world.apply()
+    assert applied.code == 0, applied
+    carried = Carried(world)
+    yield carried
+    carried.clean()
+
+
+@pytest.fixture
+def name(carried: Carried, unique: str) -> Iterator[str]:
+    """A name for a job, which is gone after the test."""
+    eventually(lambda: carried.reserving() == 0)
+    yield unique
+    if carried.job(unique):
+        carried.manager.delete(f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs/{unique}")
+    eventually(lambda: not any(carried.job(unique, worker) for worker in WORKERS))
+
+
+def placed(carried: Carried, name: str) -> str:
+    """Apply once the job has quota, and say where it went."""
+    eventually(lambda: carried.is_true(name, "QuotaReserved"))
+    applied = carried.world.apply("--wait", "0")
+    assert applied.code == 0, applied
+    return carried.label(name)
+
+
+def is_complete(found: dict[str, Any] | None) -> bool:
+    conditions = ((found or {}).get("status") or {}).get("conditions") or ()
+    return any(one["type"] == "Complete" and one["status"] == "True" for one in conditions)
+
+
+def test_first_apply_brings_up_a_queue_that_takes_jobs_and_leaves_nothing_to_do(carried: Carried) -> None:
+    conditions = carried.world.queue(QUEUE, "manager")["status"]["conditions"]
+    assert [one["status"] for one in conditions if one["type"] == "Active"] == ["True"]
+    left = carried.world.plan()
+    assert (left.code, left.record["placements"]) == (0, [])
+
+
+def test_job_runs_on_the_chosen_worker_alone_and_its_end_frees_the_quota(carried: Carried, name: str) -> None:
+    carried.submit(job(name, cpu="1", gpu="2", count=2, selector={"kubernetes.io/hostname": "gpu-1"}))
+    eventually(lambda: carried.is_true(name, "QuotaReserved"))
+    uid = carried.workload(name)["metadata"]["uid"]
+    planned = carried.world.plan()
+    assert planned.code == 2
+    assert [(step["verb"], step["cluster"]) for step in planned.record["placements"]] == [("place", "worker2")]
+    assert not carried.label(name)
+    assert placed(carried, name) == "worker2"
+    assert "worker1: no node with instance=a100" in carried.message(name)
+    eventually(lambda: carried.nodes_of(name, "worker2") == {"gpu-1"})
+    eventually(lambda: is_complete(carried.job(name, "worker2")))
+    hub = carried.job(name)
+    assert hub and hub["spec"]["suspend"] is True
+    pod = hub["spec"]["template"]["spec"]
+    assert pod["nodeSelector"] == {"instance": "a100", "kubernetes.io/hostname": "gpu-1"}
+    assert [one["key"] for one in pod["tolerations"]] == ["gpu"]
+    assert carried.workload(name)["metadata"]["uid"] == uid
+    assert carried.job(name, "worker1") is None
+
+    def returned() -> bool:
+        return_status(carried.world.sandbox, *WORKERS)
+        return carried.is_true(name, "Finished")
+
+    eventually(returned)
+    eventually(lambda: carried.reserving() == 0)
+    assert carried.world.apply("--wait", "0").code == 0
+    assert not carried.label(name)
+    eventually(lambda: carried.job(name, "worker2") is None)
+
+
+def test_end_is_told_by_kfleet_where_no_status_comes_back(carried: Carried, name: str, kfleet: Kfleet) -> None:
+    carried.submit(job(name, cpu="1", selector={"instance": "spot"}))
+    cluster = placed(carried, name)
+
+    def told() -> bool:
+        shown = carried.world.run("status", "-o", "json").record["jobs"]
+        return [one["state"] for one in shown if one["job"] == f"{NAMESPACE}/{name}"] == ["complete"]
+
+    eventually(told)
+    assert carried.world.apply("--wait", "0").code == 0
+    assert carried.is_true(name, "Finished")
+    eventually(lambda: carried.reserving() == 0)
+    text = carried.world.run("status").out
+    assert f"jobs on {cluster}: 1 finished" in text
+    # The copy stays for a while, so that its status can come back.
+    assert carried.label(name) == cluster and carried.world.plan().record["placements"] == []
+    assert kfleet("explain", "workload").returncode == 1
+
+
+def test_evicted_job_leaves_the_worker_and_comes_again_with_quota(carried: Carried, name: str) -> None:
+    carried.submit(job(name, cpu="1", seconds=3600))
+    cluster = placed(carried, name)
+    eventually(lambda: carried.job(name, cluster))
+    path = f"{KUEUE_ROOT}/namespaces/{NAMESPACE}/workloads/{carried.workload(name)['metadata']['name']}"
+    carried.manager.patch(path, {"spec": {"active": False}})
+    eventually(lambda: not carried.is_true(name, "QuotaReserved"))
+    assert carried.world.apply("--wait", "0").code == 0
+    hub = carried.job(name)
+    assert hub and not carried.label(name)
+    assert "nodeSelector" not in hub["spec"]["template"]["spec"]
+    assert "kfleet.dev/placement" not in (hub["metadata"].get("annotations") or {})
+    eventually(lambda: carried.job(name, cluster) is None)
+    carried.manager.patch(path, {"spec": {"active": True}})
+    assert placed(carried, name) in WORKERS
+
+
+def test_deleted_job_leaves_the_worker_and_frees_its_quota(carried: Carried, name: str) -> None:
+    carried.submit(job(name, cpu="1", seconds=3600))
+    cluster = placed(carried, name)
+    eventually(lambda: carried.job(name, cluster))
+    carried.manager.delete(f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs/{name}")
+    eventually(lambda: carried.job(name, cluster) is None)
+    eventually(lambda: carried.reserving() == 0)
+
+
+def test_job_that_fits_nowhere_waits_and_says_why(carried: Carried, name: str) -> None:
+    carried.submit(job(name, cpu="20", selector={"instance": "spot"}))
+    assert placed(carried, name) == ""
+    assert carried.message(name).startswith("no cluster has room for 1 x (cpu 20) on spot")
+    left = carried.world.plan()
+    assert (left.code, left.record["placements"]) == (0, [])
+    explained = carried.world.run(f"explain workload {NAMESPACE}/{name}")
+    assert "worker1: no node is large enough, cpu 16 at most" in explained.out
+    missing = carried.world.run(f"explain workload {NAMESPACE}/nobody")
+    assert missing.code == 1 and "no job of this name has quota" in missing.err
+
+
+def test_job_of_a_worker_that_leaves_goes_to_another_one(carried: Carried, name: str) -> None:
+    carried.submit(job(name, cpu="1", seconds=3600, selector={"instance": "spot"}))
+    first = placed(carried, name)
+    eventually(lambda: carried.job(name, first))
+    other = next(worker for worker in WORKERS if worker != first)
+    carried.world.commit(*documents(clusters={"names": [other]}))
+    try:
+        assert carried.world.apply("--wait", "0").code == 0
+        assert carried.label(name) == other
+        eventually(lambda: carried.job(name, other) and not carried.job(name, first))
+    finally:
+        carried.world.commit(*documents())
+        assert carried.world.apply("--wait", "0").code == 0
+    assert carried.label(name) == other
+
+
+def test_quota_and_places_follow_cluster_metrics_up_and_down(carried: Carried, name: str) -> None:
+    carried.report("worker1", "2")
+    carried.report("worker2", "3")
+    policy = {"capacity": {"shrinkDelay": "0s"}}
+    carried.world.commit(*documents("clusterMetrics"), policy=policy)
+    try:
+        assert carried.world.apply("--wait", "0").code == 0
+        assert carried.quota("spot") == "5"
+        carried.submit(job(name, cpu="3", seconds=3600, selector={"instance": "spot"}))
+        assert placed(carried, name) == "worker2"
+        assert "worker1: no node is large enough, cpu 2 at most" in carried.message(name)
+        for first, second, total in (("8", "1", "9"), ("1", "1", "2")):
+            carried.report("worker1", first)
+            carried.report("worker2", second)
+            assert carried.world.apply("--wait", "0").code == 0
+            assert (carried.quota("spot"), carried.label(name)) == (total, "worker2")
+    finally:
+        for worker in WORKERS:
+            carried.manager.delete(f"/apis/galaxy.kubestellar.io/v1alpha1/clustermetrics/{worker}")
+        carried.world.commit(*documents())
+        assert carried.world.apply("--wait", "0").code == 0

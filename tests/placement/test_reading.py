@@ -1,0 +1,140 @@
+"""Workloads, jobs and their copies as the clusters tell of them."""
+
+from typing import Any
+
+import pytest
+
+from reconciler.objects import Manifest, Ref
+from reconciler.observations.kubestellar import read_shape
+from reconciler.observations.progress import read_combined, read_progress
+from reconciler.observations.queued_jobs import LONG_AGO, owner_of, read_job
+from reconciler.placement import Progress
+from reconciler.quantity import parse
+from reconciler.spec.kubestellar import JOB, KNOWN_KINDS, CarriedKind, Collectors, PolicyShape
+from tests.placement.worlds import HUB, spec_of
+
+REF = Ref(HUB, "batch", "Job", "team", "a")
+STRANGE = CarriedKind("example.org/v1", "Train", "trains", ("spec.pod",), "spec.hold")
+PYTORCH = next(kind for kind in KNOWN_KINDS if kind.kind == "PyTorchJob")
+JOBSET = next(kind for kind in KNOWN_KINDS if kind.kind == "JobSet")
+
+
+def condition(kind: str, status: str = "True", time: str = "2026-01-02T03:00:00Z") -> dict[str, str]:
+    return {"type": kind, "status": status, "lastTransitionTime": time}
+
+
+def workload(*conditions: dict[str, str], **more: Any) -> dict[str, Any]:
+    container = {"name": "c", "resources": {"requests": {"cpu": "2"}}}
+    pod = {"containers": [container], "nodeSelector": {"zone": "b"}, "tolerations": [{"key": "own"}]}
+    assigned = {"name": "main", "count": more.pop("admitted", 2), "flavors": {"cpu": "a100", "memory": "a100"}}
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "a", "uid": "u", "controller": True}
+    return {
+        "metadata": {"name": "job-a", "namespace": "team", "ownerReferences": [owner]},
+        "spec": {"priority": 7, "podSets": [{"name": "main", "count": 2, "template": {"spec": pod}}]},
+        "status": {
+            "admission": {"clusterQueue": "q", "podSetAssignments": [assigned]},
+            "conditions": list(conditions),
+            "admissionChecks": [{"name": "kubestellar-q", "state": more.pop("state", "Pending"), "message": "m"}],
+        },
+    }
+
+
+def test_job_is_read_with_the_labels_of_its_flavor_and_its_own() -> None:
+    found = read_job(spec_of(), REF, {"metadata": {}}, workload(condition("QuotaReserved")))
+    (pods,) = found.pod_sets
+    assert (found.queue, found.priority, found.has_quota, found.note) == ("q", 7, True, "m")
+    assert (pods.count, pods.requests, pods.flavors) == (2, {"cpu": parse("2")}, ("a100",))
+    assert pods.labels == {"class": "a100", "zone": "b"}
+    assert pods.tolerations == ({"key": "own"},)
+    assert found.obstacle == "" and found.placed is None and not found.is_finished
+
+
+@pytest.mark.parametrize(
+    ("seen", "has_quota", "is_finished"),
+    [
+        (workload(), False, False),
+        (workload(condition("QuotaReserved", "False")), False, False),
+        (workload(condition("QuotaReserved"), state="Retry"), False, False),
+        (workload(condition("QuotaReserved"), condition("Finished")), True, True),
+        (workload(condition("Finished", time="yesterday")), False, True),
+        (None, False, False),
+    ],
+)
+def test_quota_counts_while_the_check_waits(seen: Manifest | None, *, has_quota: bool, is_finished: bool) -> None:
+    found = read_job(spec_of(), REF, {"metadata": {}}, seen)
+    assert (found.has_quota, found.is_finished) == (has_quota, is_finished)
+    assert found.finished_at is None or found.finished_at >= LONG_AGO
+
+
+def test_job_on_the_manager_tells_its_end_itself() -> None:
+    ended = {"metadata": {}, "status": {"conditions": [condition("Complete")]}}
+    assert read_job(spec_of(), REF, ended, workload()).is_told
+    assert not read_job(spec_of(), REF, {"metadata": {}}, workload()).is_told
+
+
+def test_job_that_cannot_be_carried_is_an_obstacle() -> None:
+    partly = read_job(spec_of(), REF, {"metadata": {}}, workload(condition("QuotaReserved"), admitted=1))
+    assert partly.obstacle.startswith("Kueue reserved quota for 1 of 2 pods of main")
+    unknown = read_job(spec_of(), REF, None, workload(condition("QuotaReserved")))
+    assert unknown.obstacle.startswith("its job is a Job.batch: name the kind and its pod templates")
+    orphan = {**workload(), "metadata": {"name": "w", "namespace": "team"}}
+    assert owner_of(orphan) is None
+    assert read_job(spec_of(), REF, None, orphan).obstacle.startswith("its job is no job of a kind")
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "progress"),
+    [
+        (JOB, None, Progress.WAITING),
+        (JOB, {}, Progress.WAITING),
+        (JOB, {"active": 2, "ready": 1}, Progress.WAITING),
+        (JOB, {"active": 2, "ready": 2}, Progress.RUNNING),
+        (JOB, {"ready": 1, "succeeded": 1}, Progress.RUNNING),
+        (JOB, {"conditions": [condition("Complete", "False")]}, Progress.WAITING),
+        (JOB, {"conditions": [condition("Complete")]}, Progress.COMPLETE),
+        (JOB, {"conditions": [condition("Failed")]}, Progress.FAILED),
+        (PYTORCH, {"conditions": [condition("Created")]}, Progress.WAITING),
+        (PYTORCH, {"conditions": [condition("Running")]}, Progress.RUNNING),
+        (PYTORCH, {"conditions": [condition("Running", "False"), condition("Succeeded")]}, Progress.COMPLETE),
+        (JOBSET, {"replicatedJobsStatus": [{"ready": 1}, {"ready": 1}]}, Progress.RUNNING),
+        (STRANGE, {}, Progress.UNKNOWN),
+        (STRANGE, {"conditions": [condition("Failed")]}, Progress.FAILED),
+        (STRANGE, None, Progress.WAITING),
+    ],
+)
+def test_progress_is_read_from_the_copy(kind: CarriedKind, status: dict[str, Any] | None, progress: Progress) -> None:
+    assert read_progress(kind, None if status is None else {"status": status}, 2) is progress
+
+
+def test_progress_is_read_from_a_combined_status_of_the_same_job() -> None:
+    labels = {"api-group": "batch", "resource": "jobs", "namespace": "team", "name": "a"}
+    wec, status = {"type": "String", "string": "east"}, {"type": "Object", "object": {"ready": 2}}
+    report = {
+        "metadata": {"labels": {f"status.kubestellar.io/{key}": value for key, value in labels.items()}},
+        "results": [{"name": "kfleet-job-status", "rows": [{"columns": [wec, status]}]}],
+    }
+    assert read_combined(JOB, REF, [report], 2) is Progress.RUNNING
+    other = Ref(HUB, "batch", "Job", "team", "b")
+    assert read_combined(JOB, other, [report], 2) is None
+    assert read_combined(JOB, REF, [{**report, "results": []}], 2) is None
+
+
+def test_shape_is_read_from_the_schema_of_the_definition() -> None:
+    def definition(spec: list[str], clause: list[str]) -> Manifest:
+        downsync = {"items": {"properties": {name: {} for name in clause}}}
+        schema = {"properties": {"spec": {"properties": {"downsync": downsync, **{name: {} for name in spec}}}}}
+        stale = {"storage": False, "schema": {}}
+        return {"spec": {"versions": [stale, {"storage": True, "schema": {"openAPIV3Schema": schema}}]}}
+
+    old = read_shape(definition(["wantSingletonReportedState"], ["apiGroup"]), False, True)
+    assert old == PolicyShape(
+        is_singleton_in_clause=False,
+        has_create_only=False,
+        collectors=Collectors.NOWHERE,
+        has_status_collectors=False,
+        has_custom_transforms=True,
+    )
+    new = read_shape(definition([], ["createOnly", "statusCollectors", "wantSingletonReportedState"]), True, True)
+    assert (new.is_singleton_in_clause, new.has_create_only, new.collectors) == (True, True, Collectors.FLAT)
+    without = read_shape(definition([], ["statusCollectors"]), False, False)
+    assert without.collectors is Collectors.NOWHERE

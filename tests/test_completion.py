@@ -1,0 +1,48 @@
+"""Shell completion, asked for as a shell does."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from reconciler import cli
+from tests.support import Kfleet, kfleet_program
+
+BASH = shutil.which("bash") or "bash"
+
+
+def completed(kfleet: Kfleet, *words: str) -> list[str]:
+    """What bash offers for the last of the words."""
+    asked = {"COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1), "_KFLEET_COMPLETE": "bash_complete"}
+    return [line.partition(",")[2] for line in kfleet(**asked).stdout.splitlines()]
+
+
+def test_completion_knows_commands_options_and_choices(kfleet: Kfleet) -> None:
+    assert completed(kfleet, "kfleet", "") == list(cli.COMMANDS)
+    assert completed(kfleet, "kfleet", "va") == ["validate"]
+    assert completed(kfleet, "kfleet", "run", "--web") == ["--webhook"]
+    assert completed(kfleet, "kfleet", "plan", "-o", "j") == ["json"]
+    assert completed(kfleet, "kfleet", "sandbox", "kub") == ["kubeconfig", "kubectl"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_of_each_shell_asks_kfleet(kfleet: Kfleet, shell: str) -> None:
+    answer = kfleet("completion", shell)
+    assert answer.returncode == 0
+    assert f"_KFLEET_COMPLETE={shell}_complete" in answer.stdout
+
+
+def test_bash_takes_the_completion() -> None:
+    script = """
+    source <(kfleet completion bash)
+    COMP_WORDS=(kfleet exp) COMP_CWORD=1
+    $(complete -p kfleet | sed 's/.*-F \\([^ ]*\\).*/\\1/') kfleet
+    echo "${COMPREPLY[@]}"
+    """
+    path = f"{Path(kfleet_program()).parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        [BASH, "--norc", "-c", script], capture_output=True, text=True, check=True, env=os.environ | {"PATH": path}
+    )
+    assert done.stdout.strip() == "explain"
