@@ -105,10 +105,11 @@ def _take(port: ClusterPort, name: LeaseName, lease: Manifest | None, holder: st
 def await_lease(port: ClusterPort, name: LeaseName, holder: str, ended: threading.Event) -> float:
     """Take the lease as soon as it is free, or its holder has not renewed it for as long as it lasts.
 
-    That time is taken by the own clock: two machines need not agree on what time it is.
+    That time is taken by the own clock: two machines need not agree on what time it is. ClusterError where nothing can
+    be learnt: the way to the cluster, or the login, may have to be another one.
     """
     seen: tuple[str, str] | None = None
-    since, told = time.monotonic(), ""
+    since = time.monotonic()
     while not ended.is_set():
         try:
             lease = port.find(name.path)
@@ -119,14 +120,8 @@ def await_lease(port: ClusterPort, name: LeaseName, holder: str, ended: threadin
             seconds = int(spec.get("leaseDurationSeconds") or 0)
             if not shown[0] or shown[0] == holder or time.monotonic() - since > seconds:
                 return _take(port, name, lease, holder)
-            told = ""
         except RefusedError:
             seen = None  # another one was faster
-        except ClusterError as error:
-            seen = None
-            if error.problem != told:
-                log.warning("no lease", extra={"cluster": port.cluster, "problem": error.problem})
-            told = error.problem
         ended.wait(POLL.total_seconds())
     raise RefusedError(f"{port.cluster}: stopped while waiting for the lease {name.name}")
 

@@ -64,7 +64,7 @@ ALL_FRAMEWORKS = Settings(frameworks=tuple(sorted(FRAMEWORKS)))
 EVERYWHERE = (
     # Namespaces are never deleted.
     Right("", "namespaces", ("create", "get", "list", "patch", "watch")),
-    Right("", "configmaps", ("create", "get", "list", "patch"), Scope.KUEUE),
+    Right("", "configmaps", _WRITTEN, Scope.KUEUE),
     # Kueue is restarted with a new Configuration, and asked why it does not come back.
     Right("", "pods", ("list",), Scope.KUEUE),
     Right("apps", "deployments", ("get", "list", "patch"), Scope.KUEUE),
@@ -80,7 +80,6 @@ _MANAGER = (
     Right("vk.io", "masterqueues", _FOLLOWED),
 )
 _WORKER = (
-    Right("", "configmaps", ("delete",), Scope.KUEUE),
     Right("", "nodes", _FOLLOWED),
     Right("", "pods", ("list",)),
     Right("", "serviceaccounts", _WRITTEN, Scope.KUEUE),
@@ -102,6 +101,8 @@ KUBESTELLAR = (
     Right(GROUP, "workloads/status", ("patch",)),
     *(Right(kind.group, kind.plural, ("list", "patch", "watch")) for kind in KNOWN_KINDS),
 )
+# What kfleet does in the namespaces of SkyPilot teams.
+SKYPILOT = (Right("", "configmaps", _WRITTEN),)
 
 
 def rights_of(role: Role, settings: Settings = ALL_FRAMEWORKS) -> tuple[Right, ...]:
@@ -157,6 +158,12 @@ def account_objects(role: Role, places: Places = USUAL, settings: Settings = ALL
 def kubestellar_objects(places: Places = USUAL) -> tuple[Manifest, ...]:
     """The role for KubeStellar, bound to the account on the manager."""
     return tuple(_role_objects("kfleet-kubestellar", KUBESTELLAR, Scope.CLUSTER, places))
+
+
+def skypilot_objects() -> tuple[Manifest, ...]:
+    """A role that is bound in the namespace of each SkyPilot team: ConfigMaps elsewhere are no business of kfleet."""
+    role = _plain(f"{RBAC}/v1", "ClusterRole", "kfleet-skypilot")
+    return ({**role, "rules": rules_of(SKYPILOT, Scope.CLUSTER)},)
 
 
 def _role_objects(name: str, rights: tuple[Right, ...], scope: Scope, places: Places) -> Iterator[Manifest]:

@@ -22,15 +22,9 @@ KEY = "controller_manager_config.yaml"
 READY_WITHIN = timedelta(minutes=3)
 _POLL = 0.5
 _LONGEST_WHY = 400
-# What a container waits for that will not start by waiting.
-_HOPELESS = {
-    "CrashLoopBackOff",
-    "CreateContainerConfigError",
-    "ErrImagePull",
-    "ImagePullBackOff",
-    "InvalidImageName",
-    "RunContainerError",
-}
+CONFLICT = 409
+# What a container waits for that will not start by waiting, because of what it was told. An image may still come.
+_HOPELESS = {"CrashLoopBackOff", "CreateContainerConfigError", "RunContainerError"}
 
 
 def roll_out(port: ClusterPort, change: Change, rollout: Rollout, patience: Patience) -> Outcome:
@@ -38,7 +32,8 @@ def roll_out(port: ClusterPort, change: Change, rollout: Rollout, patience: Pati
         version = _write(port, rollout, patience)
         problem = _restart(port, rollout, patience)
         if problem:
-            problem = f"Kueue does not start with it: {problem}; {_go_back(port, rollout, problem, patience)}"
+            then = _go_back(port, rollout, f"{short_name(rollout.text)} {problem}", version, patience)
+            problem = f"Kueue does not start with it: {problem}; {then}"
         else:
             _settle(port, rollout, version, patience)
     except ClusterError as error:
@@ -69,16 +64,22 @@ def _settle(port: ClusterPort, rollout: Rollout, version: str, patience: Patienc
     with_retries(lambda: port.patch(_config_map(rollout), body), patience)
 
 
-def _go_back(port: ClusterPort, rollout: Rollout, problem: str, patience: Patience) -> str:
+def _go_back(port: ClusterPort, rollout: Rollout, failed: str, version: str, patience: Patience) -> str:
     """The previous text, and Kueue restarted once more; what failed is remembered, so that nobody tries it again."""
     if rollout.previous == rollout.text:
         return "there is no other Configuration to go back to"
-    failed = f"{short_name(rollout.text)} {problem}"
+    annotations = {APPLIED: None, PREVIOUS: None, FAILED: failed}
     body = {
-        "metadata": {"annotations": {APPLIED: None, PREVIOUS: None, FAILED: failed}},
+        "metadata": {"resourceVersion": version, "annotations": annotations},
         "data": {KEY: rollout.previous},
     }
-    with_retries(lambda: port.patch(_config_map(rollout), body), patience)
+    _check(patience)
+    try:
+        port.patch(_config_map(rollout), body)
+    except ClusterError as error:
+        if error.status != CONFLICT:
+            raise
+        return "somebody changed it meanwhile, so it stays as it is now"
     again = _restart(port, rollout, patience)
     return f"and it does not start with the previous one either: {again}" if again else "the previous one is back"
 

@@ -22,6 +22,14 @@ from reconciler.spec.wording import suggest
 
 DEFAULT_QUEUE = "default"
 DEFAULTING_SINCE = KueueVersion(0, 12)
+# Before, managedJobsNamespaceSelector was for pods, and for jobs without a queue.
+SELECTING_SINCE = KueueVersion(0, 15)
+# Before, the webhooks left out the exempt namespaces for pods and what is made of pods alone.
+EXEMPTING_SINCE = KueueVersion(0, 19)
+MADE_OF_PODS = (DEPLOYMENT, "statefulset")
+RUNS_UNSEEN = (
+    "if its webhooks leave the namespace out too, as Kueue's Helm chart has it, it runs at once, past every quota"
+)
 # Classes that every cluster brings.
 SYSTEM_PRIORITIES = frozenset(("system-cluster-critical", "system-node-critical"))
 
@@ -49,10 +57,10 @@ def _answer(submission: Submission, fleet: FleetState, name: ClusterName) -> Ans
     if state is None:
         return _unseen(fleet, name)
     queue = submission.queue or _default_queue(submission, state)
-    refusal = _not_managed(submission, state) or (None if queue else _without_label(submission, state))
-    if refusal is not None:
-        return Answer(name, queue, objections=(refusal,))
     queued = replace(submission, queue=queue)
+    refusal = _not_managed(queued, state) or (None if queue else _without_label(submission, state))
+    if refusal is not None:
+        return _refused(name, queue, refusal)
     answer = _admit(queued, state)
     sending = sending_of(state, answer.cluster_queue)
     if is_carried(state, answer.cluster_queue):
@@ -74,7 +82,12 @@ def _worker(submission: Submission, fleet: FleetState, name: ClusterName) -> Ans
     if state is None:
         return _unseen(fleet, name)
     refusal = _not_managed(submission, state)
-    return Answer(name, submission.queue, objections=(refusal,)) if refusal else _admit(submission, state)
+    return _refused(name, submission.queue, refusal) if refusal else _admit(submission, state)
+
+
+def _refused(name: ClusterName, queue: str, refusal: Objection) -> Answer:
+    notes = (RUNS_UNSEEN,) if refusal.reason is Reason.NOT_SELECTED else ()
+    return Answer(name, queue, objections=(refusal,), notes=notes)
 
 
 def _unwilling(workers: tuple[Answer, ...]) -> Iterator[Objection]:
@@ -93,11 +106,26 @@ def _not_managed(submission: Submission, state: ClusterState) -> Objection | Non
         problem = f"Kueue does not manage this kind there: {submission.framework} is not enabled"
         remedy = "add it to spec.kueue.config.integrations.frameworks of the Cluster"
         return Objection(Verdict.NOT_QUEUED, Reason.NO_INTEGRATION, problem, remedy)
-    is_pod = submission.framework in (POD, DEPLOYMENT)
-    if is_pod and is_selected(settings.namespaces, submission.namespace, state) is False:
-        problem = f"Kueue leaves the pods of namespace {submission.namespace} alone (managedJobsNamespaceSelector)"
+    is_left_out = is_selected(settings.namespaces, submission.namespace, state) is False
+    return _left_out(submission, state) if is_left_out else None
+
+
+def _left_out(submission: Submission, state: ClusterState) -> Objection | None:
+    """The webhooks hold back what names a queue, whatever the selector says; the controllers then obey the selector."""
+    namespace = submission.namespace
+    if submission.framework == POD or _is_exempt(submission, state):
+        problem = f"Kueue leaves the pods of namespace {namespace} alone (managedJobsNamespaceSelector)"
         return Objection(Verdict.NOT_QUEUED, Reason.NO_INTEGRATION, problem, "use another namespace")
-    return None
+    if not submission.queue or state.facts.version < SELECTING_SINCE:
+        return None
+    problem = f"Kueue holds it back and never looks at it: managedJobsNamespaceSelector leaves {namespace} out"
+    return Objection(Verdict.NEVER, Reason.NOT_SELECTED, problem, "label the namespace, or use another")
+
+
+def _is_exempt(submission: Submission, state: ClusterState) -> bool:
+    """Whether no webhook sees it."""
+    is_seen = state.facts.version < EXEMPTING_SINCE and submission.framework not in MADE_OF_PODS
+    return submission.namespace in state.facts.settings.exempt and not is_seen
 
 
 def _default_queue(submission: Submission, state: ClusterState) -> str:
@@ -184,6 +212,10 @@ def _namespace(submission: Submission, state: ClusterState, queue: Manifest) -> 
         problem = f"ClusterQueue {name} does not select namespace {namespace}"
         remedy = "label the namespace, or widen the queue's namespaceSelector"
         yield Objection(Verdict.NEVER, Reason.NOT_SELECTED, problem, remedy)
+    is_obeyed = submission.framework == POD or state.facts.version >= SELECTING_SINCE
+    if is_obeyed and is_selected(state.facts.settings.namespaces, namespace, state) is None:
+        problem = f"managedJobsNamespaceSelector asks for labels, and the fleet does not hold {namespace}"
+        yield Objection(Verdict.UNKNOWN, Reason.NOT_SEEN, problem, "look at the clusters with --live")
 
 
 def _priority(submission: Submission, state: ClusterState) -> Iterator[Objection]:

@@ -5,7 +5,7 @@ Preemption is not played: where somebody would have to make room first, the answ
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 from reconciler.checking.model import Assignment, Objection, PodSet, Reason, Requests, Submission, Verdict
@@ -19,6 +19,7 @@ from reconciler.quantity import NANO, Notation, Quantity, unit_of
 PODS = "pods"
 SIZES = ("memory", "ephemeral-storage")
 MOST_ATTEMPTS_SHOWN = 4
+MOST_COPIES = 10_000
 
 Assumed = Mapping[FlavorResource, int]
 
@@ -81,12 +82,19 @@ def fit(submission: Submission, state: ClusterState, queue: Manifest) -> Fit:
         return Fit(objection=Objection(Verdict.NEVER, Reason.INACTIVE, "the cohorts are their own ancestors"))
     quota = _read_quota(state, state.tree, queue)
     whole = Fit()
-    for number in range(submission.copies):
+    for number in range(min(submission.copies, MOST_COPIES)):
         once = _fit_at_most(submission.pod_sets, quota, whole.assumed)
         if once.objection is not None:
             return Fit(whole.assignments, _of_copies(once.objection, submission, number))
+        if once.assumed == whole.assumed:
+            return once
         whole = once
-    return whole
+    return whole if submission.copies <= MOST_COPIES else replace(whole, objection=_not_played(submission))
+
+
+def _not_played(submission: Submission) -> Objection:
+    problem = f"{MOST_COPIES} of its {submission.copies} replicas fit at the same time; more than that are not played"
+    return Objection(Verdict.UNKNOWN, Reason.NOT_SEEN, problem, "ask for fewer replicas")
 
 
 def _of_copies(objection: Objection, submission: Submission, fitting: int) -> Objection:

@@ -74,7 +74,7 @@ def _holds(expression: Mapping[str, Any], labels: Mapping[str, Any]) -> bool:
     operator = expression.get("operator")
     if operator in ("Gt", "Lt"):
         numbers = [as_text(each) for each in (value, *values)]
-        if len(numbers) != 2 or not all(each.isdigit() for each in numbers):
+        if len(numbers) != 2 or not all(each.isdecimal() for each in numbers):
             return False
         return int(numbers[0]) > int(numbers[1]) if operator == "Gt" else int(numbers[0]) < int(numbers[1])
     if operator in ("In", "NotIn"):

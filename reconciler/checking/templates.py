@@ -20,7 +20,7 @@ AUTOSCALER = {"resources": {"requests": {"cpu": "500m", "memory": "512Mi"}}}
 def of_job(manifest: Manifest) -> Iterator[PodSet]:
     content = as_map(manifest.get("spec"))
     least = as_text(at(manifest, "metadata", "annotations", LEAST))
-    yield pod_set(MAIN, _pods_of_job(content), content.get("template"), int(least) if least.isdigit() else None)
+    yield pod_set(MAIN, _pods_of_job(content), content.get("template"), int(least) if least.isdecimal() else None)
 
 
 def of_cron_job(manifest: Manifest) -> Iterator[PodSet]:
@@ -30,7 +30,7 @@ def of_cron_job(manifest: Manifest) -> Iterator[PodSet]:
 def of_pod(manifest: Manifest) -> Iterator[PodSet]:
     """One pod, or as many as its group has: the others are taken to be like it."""
     size = as_text(at(manifest, "metadata", "annotations", GROUP_SIZE))
-    yield pod_set(MAIN, int(size) if size.isdigit() else 1, manifest)
+    yield pod_set(MAIN, int(size) if size.isdecimal() else 1, manifest)
 
 
 def of_each_replica(manifest: Manifest) -> Iterator[PodSet]:

@@ -29,6 +29,9 @@ from reconciler.rights import (
 from reconciler.spec.choices import Role
 
 FIELD_MANAGER = "kfleet-bootstrap"
+NO_NAMESPACE = (
+    "install Kueue there first, create its namespace where KubeStellar brings the jobs, or say --kueue-namespace"
+)
 
 own_option = click.option(
     "--namespace", "own", default=NAMESPACE, show_default=True, metavar="NAME", help="Namespace of kfleet itself."
@@ -143,8 +146,7 @@ def _apply_all(port: ApiServer, objects: Iterable[Manifest]) -> None:
         try:
             port.apply(entry, manager=FIELD_MANAGER)
         except ClusterError as error:
-            hint = "install Kueue there first, or say --kueue-namespace" if error.status == 404 else ""
-            raise EdgeError(error.where, error.problem, hint) from error
+            raise EdgeError(error.where, error.problem, NO_NAMESPACE if error.status == 404 else "") from error
         click.echo(f"{port.cluster}: {entry['kind']} {_address(entry)}")
 
 

@@ -79,9 +79,18 @@ def _documents(files: Iterable[BinaryIO], namespace: str) -> Iterator[Document]:
         if reading.errors:
             raise ExceptionGroup("jobs", list(reading.errors))
         for document in reading.documents:
-            listed = document.value.get("items") if document.kind == "List" else None
-            for value in listed if isinstance(listed, list) else [document.value]:
+            for value in _values(document):
                 yield Document(document.path, document.line, _placed(value, namespace))
+
+
+def _values(document: Document) -> list[Manifest]:
+    listed = document.value.get("items") if document.kind == "List" else None
+    if not isinstance(listed, list):
+        return [document.value]
+    for number, value in enumerate(listed):
+        if not isinstance(value, dict):
+            raise document.error(("items", number), f"{value!r} is no object: a List holds whole objects")
+    return listed
 
 
 def _placed(value: Manifest, namespace: str) -> Manifest:
@@ -129,7 +138,12 @@ def _targets(document: Document, computed: Computed) -> list[ClusterName]:
         targets = read_targets(document)
     except ValueError as error:
         raise document.error(("metadata", "annotations", ANNOTATION), str(error)) from error
-    return [cluster.name for cluster in computed.spec.targeted(targets)]
+    found = [cluster.name for cluster in computed.spec.targeted(targets)]
+    if not found:
+        known = ", ".join(cluster.name for cluster in computed.spec.clusters)
+        problem = f"{document.annotations[ANNOTATION]!r} selects no cluster; there are: {known}"
+        raise document.error(("metadata", "annotations", ANNOTATION), problem)
+    return found
 
 
 def _print(rows: list[Row]) -> None:

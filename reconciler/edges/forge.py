@@ -73,6 +73,8 @@ def find_forge(remote: str, wish: str = "") -> Forge:
 
 def tell_commit(forge: Forge, token: str, status: CommitStatus) -> None:
     """EdgeError where the forge does not take it; its message never holds the token."""
+    if not (token.isascii() and token.isprintable()):
+        raise EdgeError(forge.where, "the token holds line breaks or characters that no token has")
     url, headers, body = _request(forge, token, status)
     headers |= {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "kfleet"}
     try:

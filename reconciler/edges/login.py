@@ -8,6 +8,7 @@ from typing import Any
 from urllib.request import getproxies, proxy_bypass
 
 import urllib3
+from urllib3.exceptions import LocationParseError
 from urllib3.util import make_headers, parse_url
 
 
@@ -40,7 +41,10 @@ def new_pool(access: Access, connections: int) -> urllib3.PoolManager:
     options: dict[str, Any] = {"ssl_context": context, "maxsize": connections, "block": True, "retries": False}
     if access.server_name:
         options["server_hostname"] = access.server_name
-    proxy = parse_url(access.proxy or _proxy_around(access.server))
+    try:
+        proxy = parse_url(access.proxy or _proxy_around(access.server))
+    except LocationParseError:
+        raise ValueError("its proxy is no URL such as http://10.0.0.9:3128") from None
     if proxy.scheme is None:
         return urllib3.PoolManager(**options)
     if proxy.scheme not in {"http", "https"}:

@@ -79,17 +79,18 @@ class NatsFeed:
         try:
             self._loop.run_until_complete(self._listen())
         finally:
+            self._loop.run_until_complete(_end_tasks())
             self._loop.close()
 
     async def _listen(self) -> None:
         """Connect again and again until it works or nobody wants it; once it has worked, the library does that."""
         stopped = asyncio.ensure_future(self._stop.wait())
         while not self._stop.is_set():
-            client = Client()
-            connecting = asyncio.ensure_future(self._connect(client))
+            client, closed = Client(), asyncio.Event()
+            connecting = asyncio.ensure_future(self._connect(client, closed))
             await asyncio.wait({connecting, stopped}, return_when=asyncio.FIRST_COMPLETED)
             if connecting.done() and connecting.exception() is None:
-                await stopped
+                await self._until_closed(closed, stopped)
             elif connecting.done():
                 await self._on_error(connecting.exception() or Exception("not connected"))
                 await asyncio.wait({stopped}, timeout=RECONNECT_PAUSE)
@@ -99,7 +100,18 @@ class NatsFeed:
         # Connections that are being closed need a turn of the loop for it.
         await asyncio.sleep(0.05)
 
-    async def _connect(self, client: Client) -> None:
+    async def _until_closed(self, closed: asyncio.Event, stopped: asyncio.Future[Any]) -> None:
+        """The library gives a connection up for good where the server ends it with an error of its own."""
+        ended = asyncio.ensure_future(closed.wait())
+        await asyncio.wait({stopped, ended}, return_when=asyncio.FIRST_COMPLETED)
+        ended.cancel()
+        if not stopped.done():
+            await asyncio.wait({stopped}, timeout=RECONNECT_PAUSE)
+
+    async def _connect(self, client: Client, closed: asyncio.Event) -> None:
+        async def close() -> None:
+            closed.set()
+
         await client.connect(
             servers=list(self._login.servers),
             name="kfleet",
@@ -110,6 +122,7 @@ class NatsFeed:
             ping_interval=10,
             error_cb=self._on_error,
             disconnected_cb=self._on_disconnected,
+            closed_cb=close,
             reconnected_cb=self._on_connected,
             **_options(self._login),
         )
@@ -166,6 +179,14 @@ def _options(login: Login) -> Mapping[str, Any]:
     if login.credentials:
         options["user_credentials"] = RawCredentials(login.credentials)
     return {name: value for name, value in options.items() if value}
+
+
+async def _end_tasks() -> None:
+    """What the library has left running, where a connection was given up half made."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
 
 
 async def _close(client: Client) -> None:

@@ -17,6 +17,7 @@ from reconciler.observations.progress import read_combined, read_progress
 from reconciler.observations.queued_jobs import owner_of, read_job
 from reconciler.observations.usage import VERSIONS
 from reconciler.placement import ClusterNodes, PlacementLook, Progress, QueuedJob
+from reconciler.placement.memory import ANNOTATION
 from reconciler.ports import ClusterPort
 from reconciler.spec.choices import CapacitySource, Drain
 from reconciler.spec.kubestellar import CLUSTER_LABEL, JOB, CarriedKind
@@ -68,7 +69,8 @@ def _look_at_manager(spec: FleetSpec, manager: Cluster, port: ClusterPort) -> _F
     by_owner = {owner.uid: workload for workload in every if (owner := owner_of(workload)) is not None}
     meant = [workload for workload in every if at(workload, "status", "admission", "clusterQueue") in queues]
     wanted = {owner.uid for workload in meant if (owner := owner_of(workload)) is not None}
-    kinds = _kinds_of(spec, meant)
+    # Of all workloads: one that lost its quota names no queue any more, and its job has to come back.
+    kinds = _kinds_of(spec, every)
     originals: dict[Ref, Manifest] = {}
     kind_by_ref: dict[Ref, CarriedKind] = {}
     for kind in kinds:
@@ -169,10 +171,16 @@ def _copies(
         return None
     by_name = {(one["metadata"]["namespace"], one["metadata"]["name"]): one for one in copies}
     return {
-        ref: read_progress(kind, by_name.get((ref.namespace, ref.name)), _pods_of(job))
+        ref: read_progress(kind, _same(found.originals[ref], by_name.get((ref.namespace, ref.name))), _pods_of(job))
         for ref, job in placed.items()
         if job.placed and job.placed.cluster == cluster and found.kinds.get(ref) == kind
     }
+
+
+def _same(job: Manifest, copy: Manifest | None) -> Manifest | None:
+    """Not the copy of an earlier placement, or of an earlier job of this name, which is still on its way out."""
+    mine, theirs = (at(one, "metadata", "annotations", ANNOTATION) for one in (job, copy))
+    return None if mine and theirs and mine != theirs else copy
 
 
 def _combined(found: _Found, placed: Mapping[Ref, QueuedJob], refs: Iterable[Ref]) -> Copies:
@@ -183,7 +191,8 @@ def _combined(found: _Found, placed: Mapping[Ref, QueuedJob], refs: Iterable[Ref
     return {
         ref: progress
         for ref in refs
-        if (progress := read_combined(found.kinds[ref], ref, reports, _pods_of(placed[ref]))) is not None
+        if (progress := read_combined(found.kinds[ref], ref, found.originals[ref], reports, _pods_of(placed[ref])))
+        is not None
     }
 
 

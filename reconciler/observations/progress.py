@@ -14,6 +14,7 @@ ENDS = {
     "Succeeded": Progress.COMPLETE,
     "Failed": Progress.FAILED,
 }
+_SIGNS_OF_LIFE = ("failed", "succeeded", "terminating", "restarts")
 _LABELS = "status.kubestellar.io"
 
 
@@ -23,19 +24,21 @@ def read_progress(kind: CarriedKind, copy: Manifest | None, pods: int) -> Progre
     true = {as_text(one.get("type")) for one in _conditions(status) if one.get("status") == "True"}
     if end := next((progress for word, progress in ENDS.items() if word in true), None):
         return end
-    if "Running" in true or _is_ready(status, pods):
+    if "Running" in true or _is_ready(copy, status, pods) or _has_run(status, true):
         return Progress.RUNNING
     return Progress.WAITING if copy is None or kind in KNOWN_KINDS else Progress.UNKNOWN
 
 
-def read_combined(kind: CarriedKind, ref: Ref, reports: Iterable[Manifest], pods: int) -> Progress | None:
+def read_combined(
+    kind: CarriedKind, ref: Ref, job: Manifest, reports: Iterable[Manifest], pods: int
+) -> Progress | None:
     """The same by a CombinedStatus: a table of the clusters that a job is on, with the status it has there."""
     wanted = {"api-group": ref.group, "resource": kind.plural, "namespace": ref.namespace, "name": ref.name}
     for report in reports:
         labels = as_map(at(report, "metadata", "labels"))
         if all(labels.get(f"{_LABELS}/{key}", "") == value for key, value in wanted.items()):
             for status in _statuses(report):
-                return read_progress(kind, {"status": status}, pods)
+                return read_progress(kind, {**job, "status": status}, pods)
     return None
 
 
@@ -47,11 +50,17 @@ def _statuses(report: Manifest) -> Iterator[Mapping[str, Any]]:
                     yield as_map(column.get("object"))
 
 
-def _is_ready(status: Mapping[str, Any], pods: int) -> bool:
-    """A Job counts its pods, a JobSet those of each of its jobs."""
-    parts = [status, *map(as_map, as_list(status.get("replicatedJobsStatus")))]
-    ready = sum(_count(part.get("ready")) + _count(part.get("succeeded")) for part in parts)
-    return 0 < pods <= ready
+def _is_ready(copy: Manifest | None, status: Mapping[str, Any], pods: int) -> bool:
+    """A Job counts its pods, a JobSet its jobs."""
+    parts = [as_map(one) for one in as_list(status.get("replicatedJobsStatus"))]
+    wanted = sum(_count(as_map(one).get("replicas", 1)) for one in as_list(at(copy, "spec", "replicatedJobs")))
+    ready = sum(_count(part.get("ready")) + _count(part.get("succeeded")) for part in parts or [status])
+    return 0 < (wanted if parts else pods) <= ready
+
+
+def _has_run(status: Mapping[str, Any], true: set[str]) -> bool:
+    """Whether pods of it have ended or are made anew. Then it had its nodes, and what ails it is not their lack."""
+    return "Restarting" in true or any(_count(status.get(name)) for name in _SIGNS_OF_LIFE)
 
 
 def _count(value: Any) -> int:

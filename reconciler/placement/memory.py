@@ -23,7 +23,7 @@ def read_placed(job: Manifest | None) -> Placed | None:
         return Placed(ClusterName(cluster), is_own=False)
     left = {ClusterName(name): time for name, text in as_map(kept.get("left")).items() if (time := _time(text))}
     moves = kept.get("moves")
-    return Placed(ClusterName(cluster), _time(kept.get("since")), moves if isinstance(moves, int) else 0, left)
+    return Placed(ClusterName(cluster), _time(kept.get("since")), max(moves, 0) if isinstance(moves, int) else 0, left)
 
 
 def read_originals(job: Manifest | None) -> Mapping[str, Mapping[str, Any]]:
@@ -45,7 +45,7 @@ def write_memory(placed: Placed, originals: Mapping[str, Mapping[str, Any]]) -> 
 def _kept(job: Manifest | None) -> Mapping[str, Any] | None:
     try:
         return as_map(json.loads(as_text(at(job, "metadata", "annotations", ANNOTATION))))
-    except ValueError:
+    except (ValueError, RecursionError):  # anybody may have written it
         return None
 
 

@@ -66,7 +66,7 @@ def _step(spec: FleetSpec, look: PlacementLook, decision: Decision, check: str) 
         writes = (_placed(kind, original, decision), *_noted(workload, check, message, look.now))
     elif verb is Verb.WITHDRAW and kind and original:
         writes = (
-            _withdrawn(kind, original, is_finished=job.is_finished),
+            _withdrawn(kind, original, is_finished=job.is_finished or job.is_told),
             *(_noted(workload, check, decision.why, look.now) if job.has_quota and not job.is_finished else ()),
         )
     elif verb is Verb.FINISH:

@@ -24,9 +24,10 @@ def greet(port: ClusterPort, set_name: SetName) -> ClusterView:
             identity, kinds = pool.submit(port.get, IDENTITY), pool.submit(port.discover)
             parent = pool.submit(port.find, set_name.path)
         uid, served = str(identity.result()["metadata"]["uid"]), _by_kind(kinds.result())
+        inventory = read_parent(parent.result())
     except ClusterError as error:
         return ClusterView(port.cluster, set_name, gaps=(Gap(port.cluster, "the cluster", error.problem),))
-    return ClusterView(port.cluster, set_name, uid, served, inventory=read_parent(parent.result()))
+    return ClusterView(port.cluster, set_name, uid, served, inventory=inventory)
 
 
 def look(port: ClusterPort, greeted: ClusterView, wanted: Iterable[Ref]) -> ClusterView:

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -16,6 +16,7 @@ from reconciler.pipeline.capacity import publish, with_master_queues
 from reconciler.pipeline.offline import Computed
 from reconciler.pipeline.online import Connections, look_at_fleet, observe_fleet
 from reconciler.plan import Looks, Plan, make_plan
+from reconciler.ports import ClusterPort
 from reconciler.run.clusters import Clusters
 from reconciler.run.listening import Listening
 from reconciler.run.notices import Notice, find_notices
@@ -67,11 +68,12 @@ class Cycle:
         # Also without a change to write: inventories may have to follow, which costs nothing where they are right.
         outcomes = apply_plan(plan, connections.ports, manager.name if manager else None, patience)
         self._clusters.note_absent(_absent(looks))
-        if not computed.spec.is_suspended(keeper_of(computed.spec).name) and not forbidden():
-            self._listening.remember(computed.spec, connections.ports, observed.look)
+        is_writing = not computed.spec.is_suspended(keeper_of(computed.spec).name) and not forbidden()
+        self._listening.remember(computed.spec, connections.ports if is_writing else {}, observed.look)
+        if is_writing:
             self._publish(computed, connections)
         notices = find_notices(plan, observed.conditions, revision_problem)
-        self._tell(observed, connections, notices)
+        self._tell(observed, {} if forbidden() else connections.ports, notices)
         due = self._listening.due(computed.spec, observed.look) or NO_DUE
         return CycleReport(observed, plan, looks, time.monotonic() - started, outcomes, notices, due)
 
@@ -93,10 +95,10 @@ class Cycle:
             publish(computed.spec, connections.ports)
             self._published = time.monotonic()
 
-    def _tell(self, computed: Computed, connections: Connections, notices: frozenset[Notice]) -> None:
+    def _tell(self, computed: Computed, ports: Mapping[ClusterName, ClusterPort], notices: frozenset[Notice]) -> None:
         """An Event for what was not so a cycle ago."""
         keeper = keeper_of(computed.spec)
-        port = connections.ports.get(keeper.name)
+        port = ports.get(keeper.name)
         fresh, self._told = sorted(notices - self._told), notices
         for notice in fresh:
             log.warning("notice", extra={"reason": notice.reason, "problem": notice.message})

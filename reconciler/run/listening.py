@@ -81,7 +81,7 @@ class Listening:
         """When something changes by itself: a pool falls silent, a smaller capacity has stood long enough."""
         if look is None:
             return None
-        if self._is_news(look.ledger):
+        if self._place is not None and self._is_news(look.ledger):
             return timedelta(seconds=WRITTEN_EVERY)
         rules = rules_for(spec, find_sources(spec), (entry.source for entry in look.ledger.entries))
         return next_due(look.ledger, rules, datetime.now(UTC))

@@ -32,7 +32,8 @@ log = logging.getLogger(__name__)
 
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=1), timedelta(seconds=60)
 # A cycle that takes this long has hung: whoever watches over the process should start it again.
-LONGEST_CYCLE = timedelta(minutes=5)
+# Two restarts of Kueue that fail and are taken back, one cluster after the other, are no reason for that.
+LONGEST_CYCLE = timedelta(minutes=15)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,8 @@ class _Loop:
         place = cluster, name = _place_of(computed.spec)
         try:
             port = self._clusters.server(computed.spec, cluster)
-            log.info("waiting for the lease", extra={"lease": f"{cluster}/{name.namespace}/{name.name}"})
+            if not self._told:
+                log.info("waiting for the lease", extra={"lease": f"{cluster}/{name.namespace}/{name.name}"})
             with held_lease(port, name, self._holder, waits=self._stop) as lost:
                 log.info("leading", extra={"holder": self._holder})
                 self._told = ""
@@ -116,7 +118,7 @@ class _Loop:
             self._told = error.problem
             self._stop.wait(FIRST_PAUSE.total_seconds())
         finally:
-            self._metrics.is_leader = False
+            self._metrics.end_leading()
 
     def _cycle_on(self, place: tuple[ClusterName, LeaseName], lost: Loss) -> None:
         pause = timedelta()

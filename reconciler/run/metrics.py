@@ -50,6 +50,10 @@ class Metrics(Collector):
     def note_webhook(self, verdict: Verdict) -> None:
         self._webhooks.labels(verdict.value).inc()
 
+    def end_leading(self) -> None:
+        """Who does not lead does not look: what was seen last is not so any more."""
+        self.is_leader, self._last = False, None
+
     def collect(self) -> Iterator[Metric]:
         leader = GaugeMetricFamily("kfleet_leader", "1 on the replica that writes.")
         leader.add_metric((), int(self.is_leader))

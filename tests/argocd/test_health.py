@@ -15,7 +15,12 @@ pytestmark = pytest.mark.usefixtures("_programs")
 
 SCRIPT = str(PLUGIN / "health.lua")
 TRUE_ALTHOUGH_UNWELL = {"SomeActiveClusters"}
-STATES = {"Stopped": "Suspended", "Terminating": "Progressing", "NotFound": "Progressing"}
+STATES = {
+    "Stopped": "Healthy",
+    "ClusterQueueIsInactive": "Healthy",
+    "Terminating": "Progressing",
+    "NotFound": "Progressing",
+}
 
 
 def judged(manifest: dict[str, Any]) -> dict[str, str]:
@@ -32,7 +37,7 @@ def with_condition(kind: str, **condition: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("known", REASONS, ids=lambda known: f"{known.kind}-{known.reason}")
-def test_health_calls_well_what_kfleet_calls_well(known: Reason) -> None:
+def test_health_of_every_reason_of_kueue(known: Reason) -> None:
     is_true = known.is_healthy or known.reason in TRUE_ALTHOUGH_UNWELL
     found = judged(with_condition(known.kind, status=str(is_true), reason=known.reason))
     assert found["status"] == ("Healthy" if known.is_healthy else STATES.get(known.reason, "Degraded"))
@@ -44,12 +49,19 @@ def test_health_calls_well_what_kfleet_calls_well(known: Reason) -> None:
     [
         {"apiVersion": KUEUE, "kind": "ClusterQueue", "metadata": {"name": "one"}},
         with_condition("ClusterQueue", status="True", reason="Ready", observedGeneration=2),
+        with_condition("LocalQueue", status="True", reason="Ready", observedGeneration=2),
         with_condition("ClusterQueue", status="Unknown", reason="Later"),
     ],
-    ids=["no status", "an older generation", "unknown"],
+    ids=["no status", "an older ClusterQueue", "an older LocalQueue", "unknown"],
 )
 def test_health_waits_for_kueue(manifest: dict[str, Any]) -> None:
     assert judged(manifest)["status"] == "Progressing"
+
+
+@pytest.mark.parametrize("kind", ["AdmissionCheck", "MultiKueueCluster"])
+def test_health_takes_a_condition_that_kueue_does_not_write_again(kind: str) -> None:
+    found = judged(with_condition(kind, status="True", reason="Active", observedGeneration=2))
+    assert found["status"] == "Healthy"
 
 
 def test_health_of_real_objects(fleet: Sandbox, unique: str) -> None:
@@ -65,7 +77,8 @@ def test_health_of_real_objects(fleet: Sandbox, unique: str) -> None:
     api.create(flavor)
     eventually(lambda: judged(api.get(path))["status"] == "Healthy")
     api.patch(path, {"spec": {"stopPolicy": "Hold"}})
-    eventually(lambda: judged(api.get(path))["status"] == "Suspended")
+    eventually(lambda: judged(api.get(path))["message"].startswith("Stopped: "))
+    assert judged(api.get(path))["status"] == "Healthy"
     api.delete(path)
     eventually(lambda: api.find(path) is None)
     api.delete(api.path_of(flavor))

@@ -15,10 +15,11 @@ from tests.support import eventually
 
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}}
 # What the plugin needs of an installation: the repo-server with its volumes, and the ConfigMap of settings.
+# Like Argo CD's own manifests, it names no namespace.
 INSTALLATION = """
 apiVersion: apps/v1
 kind: Deployment
-metadata: {name: argocd-repo-server, namespace: argocd}
+metadata: {name: argocd-repo-server}
 spec:
   selector: {matchLabels: {app.kubernetes.io/name: argocd-repo-server}}
   template:
@@ -29,7 +30,7 @@ spec:
 ---
 apiVersion: v1
 kind: ConfigMap
-metadata: {name: argocd-cm, namespace: argocd}
+metadata: {name: argocd-cm}
 data: {url: https://argocd.example.org}
 """
 
@@ -61,12 +62,14 @@ def test_examples_of_argo_cd_are_accepted_strictly(server: ApiServer) -> None:
 def test_plugin_goes_into_an_installation_of_argo_cd(server: ApiServer, tmp_path: Path) -> None:
     (tmp_path / "argocd.yaml").write_text(INSTALLATION)
     (tmp_path / "argocd").symlink_to(PLUGIN)
-    (tmp_path / "kustomization.yaml").write_text("resources: [argocd.yaml]\ncomponents: [argocd]\n")
+    outer = "namespace: argocd\nresources: [argocd.yaml]\ncomponents: [argocd]\n"
+    (tmp_path / "kustomization.yaml").write_text(outer)
     command = [str(PROGRAMS["kubernetes"].binary), "kubectl", "kustomize", "--load-restrictor", "LoadRestrictionsNone"]
     answer = subprocess.run([*command, str(tmp_path)], capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stderr
     objects = {entry["metadata"]["name"].partition("-h")[0]: entry for entry in yaml.safe_load_all(answer.stdout)}
     for entry in objects.values():
+        assert entry["metadata"]["namespace"] == "argocd"
         server.apply(entry, is_dry_run=True)
     containers = objects["argocd-repo-server"]["spec"]["template"]["spec"]["containers"]
     assert {entry["name"] for entry in containers} == {"argocd-repo-server", "kfleet"}

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -24,9 +25,15 @@ class Server:
     def __init__(self, folder: Path, settings: str) -> None:
         (self.port,) = free_ports(1)
         self._config = folder / f"nats-{self.port}.conf"
-        self._config.write_text(f'listen: "127.0.0.1:{self.port}"\n{settings}\n')
         self._process: subprocess.Popen[bytes] | None = None
+        self.configure(settings)
         self.start()
+
+    def configure(self, settings: str) -> None:
+        """What it is told, now where it runs."""
+        self._config.write_text(f'listen: "127.0.0.1:{self.port}"\n{settings}\n')
+        if self._process is not None:
+            self._process.send_signal(signal.SIGHUP)
 
     @property
     def address(self) -> str:

@@ -1,6 +1,7 @@
 """A real NATS server is listened to: ways to log in, breaks, bounds. No cluster is needed."""
 
 import asyncio
+import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -146,6 +147,23 @@ def test_feed_begins_when_the_server_comes_and_goes_on_when_it_comes_back(tmp_pa
             eventually(lambda: "pools.lyon" in feed.heard().messages)
     finally:
         server.stop()
+
+
+# The library leaves the connections of its refused attempts to the garbage collector.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_feed_goes_on_after_the_server_refused_its_login_for_a_while(tmp_path: Path) -> None:
+    users = 'authorization: {{ user: kueue, password: "{}" }}'
+    with running(tmp_path, users.format("right")) as server:
+        address = f"kueue:right@{server.address}"
+        with listening(Login((f"nats://{address}",))) as feed:
+            assert hears(feed, address)
+            server.configure(users.format("other"))
+            eventually(lambda: "uthorization" in feed.heard().problem)
+            server.configure(users.format("right"))
+            eventually(lambda: not feed.heard().problem)
+            publish(address, ("pools.lyon", b"{}"))
+            eventually(lambda: "pools.lyon" in feed.heard().messages)
+    gc.collect()  # here, and not in some other test
 
 
 def test_second_server_takes_over(tmp_path: Path) -> None:

@@ -7,21 +7,27 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import yaml
 
 from reconciler.checking import Reason, Verdict
 from reconciler.edges.kubernetes import ApiServer
 from reconciler.sandbox import fleet as sandbox_fleet
 from reconciler.sandbox.fleet import Sandbox
+from reconciler.sandbox.kueue import CONFIG_KEY, CONFIG_MAP
+from reconciler.sandbox.kueue import NAMESPACE as SYSTEM
 from reconciler.sandbox.state import MANAGER
 from reconciler.sandbox.wish import Wish
-from tests.checking.cases import CASES, Case
+from tests.checking.cases import CASES, KUEUE, Case, queue
+from tests.checking.jobs import Document, asking, job, pod_spec
 from tests.checking.worlds import (
     FRAMEWORKS,
     Said,
     ask,
     assigned,
     create_objects,
+    created,
     fill,
+    flavor,
     reservation,
     submit,
     workloads_of,
@@ -97,6 +103,58 @@ def test_check_agrees_with_kueue(asked: Asked) -> None:
         return [problem for case in CASES if (problem := disagreement(asked, case))]
 
     eventually_equal(disagreements)
+
+
+def test_kueue_never_looks_at_a_job_in_a_namespace_that_it_was_told_to_leave_out(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    """Last, because Kueue runs with other settings from here on."""
+    api, names = sandbox.api(MANAGER), ("leftout", "takenin")
+    leave_out(sandbox, "leftout")
+    for name in names:
+        api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        api.create({**flavor(name), "spec": {}})
+        eventually(lambda name=name: created(api, queue(name, [(name, {"cpu": "8"})])))
+        api.create(
+            {
+                "apiVersion": KUEUE,
+                "kind": "LocalQueue",
+                "metadata": {"name": name, "namespace": name},
+                "spec": {"clusterQueue": name},
+            }
+        )
+    cases = [Case(placed(job(name, pod_spec(asking(cpu="1"))), name)) for name in names]
+    write_fleet(tmp_path / "fleet", (), {"context": MANAGER, "kubeconfig": str(sandbox.state.kubeconfig)})
+    _, said = ask(tmp_path / "fleet", cases, "--live")
+    assert {name: (one.verdict, one.reasons) for name, one in said.items()} == {
+        "leftout": (Verdict.NEVER, [Reason.NOT_SELECTED]),
+        "takenin": (Verdict.ADMITTED, []),
+    }
+    for case in cases:
+        submit(api, [case])
+    eventually(lambda: [one for one in api.list(workloads_in("takenin")) if reservation(one)[0]], 60)
+    assert api.get("/apis/batch/v1/namespaces/leftout/jobs/leftout")["spec"]["suspend"] is True
+    assert [*api.list(workloads_in("leftout"))] == []
+
+
+def leave_out(sandbox: Sandbox, namespace: str) -> None:
+    """Restart Kueue with a selector that takes every other namespace."""
+    api, path = sandbox.api(MANAGER), f"/api/v1/namespaces/{SYSTEM}/configmaps/{CONFIG_MAP}"
+    others = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", SYSTEM, namespace]}
+    config_map = api.get(path)
+    content = yaml.safe_load(config_map["data"][CONFIG_KEY])
+    text = yaml.safe_dump({**content, "managedJobsNamespaceSelector": {"matchExpressions": [others]}})
+    api.replace({**config_map, "data": {CONFIG_KEY: text}})
+    (sandbox.folder / MANAGER / "kueue-config.yaml").write_text(text)
+    sandbox.restart(f"{MANAGER}/kueue")
+
+
+def placed(manifest: Document, namespace: str) -> Document:
+    return {**manifest, "metadata": {**manifest["metadata"], "namespace": namespace}}
+
+
+def workloads_in(namespace: str) -> str:
+    return f"/apis/{KUEUE}/namespaces/{namespace}/workloads"
 
 
 def eventually_equal(look: Callable[[], list[str]]) -> None:

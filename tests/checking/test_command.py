@@ -114,6 +114,13 @@ def test_check_translates_an_old_mini_cluster(kfleet: Kfleet, written: Path) -> 
             1,
             "names no cluster",
         ),
+        (
+            "apiVersion: batch/v1\nkind: Job\nmetadata:\n  annotations: {kfleet.dev/clusters: nope}",
+            (),
+            1,
+            "'nope' selects no cluster; there are: hub, cnaf-gpu",
+        ),
+        ("apiVersion: v1\nkind: List\nitems:\n- kind: Job\n- nope", (), 1, "items[1]: 'nope' is no object"),
     ],
 )
 def test_check_says_what_is_wrong_with_what_it_was_given(

@@ -5,12 +5,14 @@ from dataclasses import replace
 import pytest
 
 from reconciler.checking import Answer, FleetState, Reason, Verdict, check, read_submission
+from reconciler.checking.decide import RUNS_UNSEEN
+from reconciler.checking.fit import MOST_COPIES
 from reconciler.checking.model import Objection
 from reconciler.objects import ClusterName
 from tests.checking.fleets import FLAVOR, QUEUE, SENT, TENANT, answer, checked, state_of
 from tests.checking.jobs import Document, asking, deployment, job, mini_cluster, pod, pod_spec
 
-EAST, WEST = ClusterName("east"), ClusterName("west")
+EAST, WEST, PICKY = ClusterName("east"), ClusterName("west"), ClusterName("picky")
 ONE = pod_spec(asking(cpu="1"))
 TEN = pod_spec(asking(cpu="10"))
 
@@ -33,6 +35,11 @@ def reasons(found: Answer) -> list[Reason]:
 
 def research(pod: Document, **spec: object) -> Document:
     return job("a", pod, queue="research", **spec)
+
+
+def labelled(manifest: Document) -> Document:
+    manifest["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "research"}
+    return manifest
 
 
 def test_check_asks_every_cluster_that_has_the_queue(plain: FleetState) -> None:
@@ -130,6 +137,85 @@ def test_pods_of_kueues_own_namespace_are_left_alone(plain: FleetState) -> None:
     assert reasons(answer(manifest, plain, "east")) == [Reason.NO_INTEGRATION]
 
 
+def selecting(version: str = "0.19.0") -> FleetState:
+    """A worker `picky` whose Kueue manages the namespaces of team a; namespace jobs is of no team."""
+    config = "{managedJobsNamespaceSelector: {matchLabels: {team: a}}}"
+    return state_of(
+        FLAVOR,
+        QUEUE,
+        TENANT,
+        f"kind: Cluster\nmetadata: {{name: picky}}\n"
+        f"spec: {{role: worker, kueue: {{version: {version}, config: {config}}}}}\n",
+    )
+
+
+@pytest.mark.parametrize(
+    "manifest", [research(ONE), labelled(deployment("a", ONE, replicas=2))], ids=["Job", "Deployment"]
+)
+def test_job_in_a_namespace_that_kueue_leaves_out_is_held_back_for_ever(manifest: Document) -> None:
+    found = answer(manifest, selecting(), "picky")
+    assert found.objections == (
+        Objection(
+            Verdict.NEVER,
+            Reason.NOT_SELECTED,
+            "Kueue holds it back and never looks at it: managedJobsNamespaceSelector leaves jobs out",
+            "label the namespace, or use another",
+        ),
+    )
+    assert found.notes == (RUNS_UNSEEN,)
+
+
+def test_default_queue_holds_back_a_job_in_a_namespace_that_kueue_leaves_out() -> None:
+    fleet = selecting()
+    picky = fleet.clusters[PICKY]
+    local = {("jobs", "default"): picky.local_queues["jobs", "research"]}
+    found = answer(
+        job("a", ONE, queue=""), replace(fleet, clusters={PICKY: replace(picky, local_queues=local)}), "picky"
+    )
+    assert (found.verdict, reasons(found), found.queue) == (Verdict.NEVER, [Reason.NOT_SELECTED], "default")
+
+
+def test_what_kueue_never_sees_in_a_namespace_that_it_leaves_out_is_not_queued() -> None:
+    unlabelled = answer(job("a", ONE, queue=""), selecting(), "picky")
+    assert (unlabelled.verdict, reasons(unlabelled)) == (Verdict.NOT_QUEUED, [Reason.NO_LABEL])
+    bare = answer(labelled(pod("a", ONE)), selecting(), "picky")
+    assert (bare.verdict, reasons(bare)) == (Verdict.NOT_QUEUED, [Reason.NO_INTEGRATION])
+
+
+def test_old_kueue_asks_its_namespace_selector_about_bare_pods_alone() -> None:
+    old = selecting("0.14.0")
+    assert answer(research(ONE), old, "picky").verdict is Verdict.ADMITTED
+    assert answer(labelled(pod("a", ONE)), old, "picky").verdict is Verdict.NOT_QUEUED
+
+
+def test_worker_that_leaves_the_namespace_out_does_not_take_a_job() -> None:
+    sent = state_of(FLAVOR, SENT, TENANT)
+    east = replace(sent.clusters[EAST], facts=selecting().clusters[PICKY].facts)
+    found = answer(research(ONE), replace(sent, clusters={**sent.clusters, EAST: east}))
+    assert (found.runs_on, reasons(found.workers[0])) == ((WEST,), [Reason.NOT_SELECTED])
+
+
+def test_namespace_that_kueue_may_leave_out_is_unknown_offline() -> None:
+    fleet = selecting()
+    unheld = replace(fleet, clusters={PICKY: replace(fleet.clusters[PICKY], namespaces={})})
+    found = answer(research(ONE), unheld, "picky")
+    assert (found.verdict, reasons(found)) == (Verdict.UNKNOWN, [Reason.NOT_SEEN])
+
+
+@pytest.mark.parametrize(
+    ("version", "verdict"),
+    [("0.19.0", Verdict.NOT_QUEUED), ("0.16.2", Verdict.NEVER)],
+)
+def test_job_in_kueues_own_namespace_is_seen_by_the_webhooks_of_an_old_kueue(version: str, verdict: Verdict) -> None:
+    own = f"kind: Cluster\nmetadata: {{name: own}}\nspec: {{role: worker, kueue: {{version: {version}}}}}\n"
+    manifest = research(ONE)
+    manifest["metadata"]["namespace"] = "kueue-system"
+    assert answer(manifest, state_of(FLAVOR, QUEUE, TENANT, own), "own").verdict is verdict
+    stateful = deployment("a", ONE, replicas=1, kind="StatefulSet")
+    stateful["metadata"]["namespace"] = "kueue-system"
+    assert answer(stateful, state_of(FLAVOR, QUEUE, TENANT, own), "own").verdict is Verdict.NOT_QUEUED
+
+
 def test_job_without_a_label_is_held_back_where_kueue_manages_all(plain: FleetState) -> None:
     state = plain.clusters[EAST]
     settings = replace(state.facts.settings, manages_unlabelled=True)
@@ -219,11 +305,26 @@ def test_priority_class_of_pods_is_only_a_note_offline(plain: FleetState) -> Non
 
 
 def test_deployment_says_how_many_of_its_replicas_fit(plain: FleetState) -> None:
-    manifest = deployment("a", pod_spec(asking(cpu="3")), replicas=4)
-    manifest["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "research"}
+    manifest = labelled(deployment("a", pod_spec(asking(cpu="3")), replicas=4))
     found = answer(manifest, plain, "east")
     assert found.objections[0].problem == (
         "2 of its 4 replicas fit at the same time: flavor cpu: cpu 9 is wanted, and the queue can have 8"
+    )
+
+
+def test_deployment_of_any_size_whose_pods_ask_for_nothing_is_admitted(plain: FleetState) -> None:
+    manifest = labelled(deployment("a", pod_spec(asking()), replicas=10**15))
+    assert answer(manifest, plain, "east").verdict is Verdict.ADMITTED
+
+
+def test_deployment_with_more_replicas_than_are_played_is_unknown(plain: FleetState) -> None:
+    tiny = pod_spec(asking(memory="1"))
+    played = labelled(deployment("a", tiny, replicas=MOST_COPIES))
+    assert answer(played, plain, "east").verdict is Verdict.ADMITTED
+    found = answer(labelled(deployment("a", tiny, replicas=10**15)), plain, "east")
+    assert (found.verdict, reasons(found)) == (Verdict.UNKNOWN, [Reason.NOT_SEEN])
+    assert found.objections[0].problem == (
+        "10000 of its 1000000000000000 replicas fit at the same time; more than that are not played"
     )
 
 

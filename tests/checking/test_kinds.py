@@ -55,6 +55,14 @@ def test_job_says_how_few_pods_are_enough() -> None:
     assert (main.count, main.least) == (9, 3)
 
 
+def test_what_only_looks_like_a_number_is_none() -> None:
+    (main,) = read(job("a", ONE, parallelism=9, annotations={"kueue.x-k8s.io/job-min-parallelism": "²"})).pod_sets
+    assert main.least is None
+    grouped = pod("a", ONE)
+    grouped["metadata"]["annotations"] = {"kueue.x-k8s.io/pod-group-total-count": "²"}
+    assert counts(grouped) == {"main": (1, 1000)}
+
+
 def test_cron_job_is_read_by_the_jobs_that_it_makes() -> None:
     template = {"metadata": {"labels": {QUEUE: "night"}}, "spec": {"parallelism": 2, "template": {"spec": ONE}}}
     manifest = {

@@ -39,6 +39,7 @@ def why(pod: Document, flavor: Document = FLAVOR, *, is_all_topology: bool = Fal
         (needs("memory", "Gt", "40"), False),
         (needs("memory", "Lt", "41"), True),
         (needs("gpu", "Lt", "41"), False),
+        (needs("memory", "Gt", "²"), False),
         (needs("zone", "In", "mars"), True),
         (needs("zone", "DoesNotExist"), True),
     ],

@@ -118,10 +118,10 @@ def submit(api: ApiServer, cases: Iterable[Case]) -> None:
         operator_job(case.manifest) if case.manifest["kind"] == "MiniCluster" else case.manifest for case in cases
     ]
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda manifest: eventually(lambda: _created(api, manifest)), manifests))
+        list(pool.map(lambda manifest: eventually(lambda: created(api, manifest)), manifests))
 
 
-def _created(api: ApiServer, manifest: Manifest) -> bool:
+def created(api: ApiServer, manifest: Manifest) -> bool:
     """Webhooks of a kind whose definition is new answer after a moment only."""
     try:
         if api.find(api.path_of(manifest)) is None:

@@ -24,6 +24,7 @@ from tests.run.controllers import Controller
 from tests.support import eventually
 
 CONFIG = f"/api/v1/namespaces/{SYSTEM}/configmaps/kueue-manager-config"
+DASHBOARD = f"/api/v1/namespaces/{SYSTEM}/configmaps/kfleet-science-dashboard-queues"
 DEPLOYMENT = f"/apis/apps/v1/namespaces/{SYSTEM}/deployments/kueue-controller-manager"
 LEVELS = {"levels": [{"nodeLabel": "example.org/rack"}]}
 PROVISIONING = {"provisioningClassName": "queued.example.org"}
@@ -48,6 +49,7 @@ def tell(story: Story) -> None:
     _lay_out(story.world)
     with kept_requests() as lines:
         story.world.converge()
+        assert story.world.api("hub").find(DASHBOARD)
         with _renamed_kueue(story.world):
             assert story.world.plan().code == 0
     story.requests += read_requests(lines)
@@ -96,7 +98,8 @@ def _completed(document: Document) -> Document:
 
 def _generous(document: Document) -> Document:
     policy = {**document["spec"]["policy"], "prune": {"maxDeletes": 100, "maxPercent": 100}}
-    return {**document, "spec": {**document["spec"], "policy": policy, "masterQueues": {"fromCluster": True}}}
+    more = {"policy": policy, "masterQueues": {"fromCluster": True}, "monitoring": {"alerts": "configMap"}}
+    return {**document, "spec": {**document["spec"], **more}}
 
 
 def _more() -> Iterator[Document]:
@@ -221,11 +224,17 @@ def _without_h100(document: Document) -> Document:
 
 def _empty(world: AccountWorld) -> None:
     """Everything goes but the flavors."""
+    change_documents(world, "fleet.yaml", _without_monitoring)
     for name in ("queues.yaml", "tenants.yaml", "more.yaml"):
         (world.folder / "fleet" / name).unlink()
     world.commit_all()
 
     apply_until(world, lambda: not any(_has_queues(world, cluster) for cluster in ("hub", "cnaf-gpu", "cnaf-cpu")))
+    assert world.api("hub").find(DASHBOARD) is None
+
+
+def _without_monitoring(document: Document) -> Document:
+    return {**document, "spec": {key: value for key, value in document["spec"].items() if key != "monitoring"}}
 
 
 def _has_queues(world: AccountWorld, cluster: str) -> bool:

@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.edges.kubernetes import ApiServer
 from reconciler.objects import Manifest
-from reconciler.rights import account_objects, kubestellar_objects
+from reconciler.rights import account_objects, kubestellar_objects, skypilot_objects
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.spec.choices import Role
 from tests.deploy.kustomized import DEPLOY, ROOT, kustomized, written
@@ -57,8 +57,9 @@ def test_pod_of_deploy_is_let_in_where_only_restricted_ones_are(server: ApiServe
         ("base", account_objects(Role.MANAGER)),
         ("worker", account_objects(Role.WORKER)),
         ("kubestellar", kubestellar_objects()),
+        ("skypilot", skypilot_objects()),
     ],
-    ids=["base", "worker", "kubestellar"],
+    ids=["base", "worker", "kubestellar", "skypilot"],
 )
 def test_rights_of_deploy_are_what_the_code_says(folder: str, objects: tuple[Manifest, ...]) -> None:
     path = DEPLOY / folder / "rights.yaml"

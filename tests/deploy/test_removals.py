@@ -1,17 +1,13 @@
 """What happens to a fleet when a right is taken away: it is said, and all is well again when the right is back."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import pytest
 
-from reconciler import cli
 from reconciler.rights import Places, Right, Scope, rights_of, rules_of
-from reconciler.sandbox.fleet import Sandbox
 from reconciler.spec.choices import Role
-from tests.deploy.worlds import AccountWorld, as_account, give_account, take_account
-from tests.engine.documents import flavor, sent_queue, tenant
+from tests.deploy.worlds import AccountWorld, as_account
 from tests.support import eventually
 
 KUEUE = "kueue.x-k8s.io"
@@ -56,23 +52,6 @@ REMOVALS = [
     ),
     Removal(Role.MANAGER, Right("", "secrets", ("get",), Scope.OWN), 4, 'cannot get resource "secrets"'),
 ]
-
-
-@pytest.fixture
-def world(fleet: Sandbox, tmp_path: Path, unique: str) -> Iterator[AccountWorld]:
-    """A queue that one worker serves, not yet applied."""
-    names = {f"{unique}-manager": "manager", f"{unique}-worker1": "worker1"}
-    for context, role in (("manager", Role.MANAGER), ("worker1", Role.WORKER)):
-        give_account(fleet, context, role)
-    made = AccountWorld(fleet, tmp_path / unique, unique, names)
-    wanted = ["--context", "worker1", "--manager-context", "manager", "--kubeconfig", str(fleet.state.kubeconfig)]
-    assert cli.execute(["bootstrap", "worker", f"{unique}-worker1", "--apply", *wanted]) == 0
-    made.log_in(f"{unique}-manager")
-    made.commit(flavor(f"{unique}-cpu"), sent_queue(f"{unique}-q", f"{unique}-cpu"), tenant(unique, f"{unique}-q"))
-    yield made
-    made.clean()
-    for context, role in (("manager", Role.MANAGER), ("worker1", Role.WORKER)):
-        take_account(fleet, context, role)
 
 
 @pytest.mark.parametrize("removal", REMOVALS, ids=str)

@@ -27,7 +27,7 @@ DEFINED = ("manager", "worker1", "worker2")
 DEFINITIONS = [yaml.safe_load(path.read_text()) for path in sorted(CRDS.glob("*.yaml"))]
 NAMESPACES = {Scope.CLUSTER: "", Scope.KUEUE: KUEUE_NAMESPACE, Scope.OWN: NAMESPACE}
 # Asked for everywhere first, then where kfleet keeps its own, and where the fleet is no more.
-DENIED = {("list", "secrets"), ("list", "serviceaccounts")}
+DENIED = {("list", "configmaps"), ("list", "secrets"), ("list", "serviceaccounts")}
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """Kueue's Configuration on a real cluster: written, restarted, watched, rolled back."""
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,22 @@ def test_apply_rolls_back_what_kueue_does_not_start_with(world: ConfiguredWorld)
     world.set({"clientConnection": {"qps": 130}})
     world.converge()
     assert set(world.annotations) == {APPLIED}
+
+
+def test_apply_leaves_what_somebody_wrote_while_kueue_did_not_start(world: ConfiguredWorld) -> None:
+    def touch() -> None:
+        eventually(lambda: PREVIOUS in world.annotations)
+        world.write_configuration(world.configuration, touched="by hand")
+
+    world.set(CONTRADICTION)
+    somebody = threading.Thread(target=touch)
+    somebody.start()
+    applied = world.apply()
+    somebody.join()
+    assert applied.code == 4 and "somebody changed it meanwhile, so it stays as it is now" in applied.out
+    assert world.config_map["metadata"]["annotations"]["touched"] == "by hand" and PREVIOUS in world.annotations
+    assert "the previous one is back" in world.apply().out
+    world.write_configuration(world.configuration, touched=None)
 
 
 def test_apply_finishes_what_another_kfleet_began(world: ConfiguredWorld) -> None:

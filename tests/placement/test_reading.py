@@ -96,7 +96,10 @@ def test_job_that_cannot_be_carried_is_an_obstacle() -> None:
         (PYTORCH, {"conditions": [condition("Created")]}, Progress.WAITING),
         (PYTORCH, {"conditions": [condition("Running")]}, Progress.RUNNING),
         (PYTORCH, {"conditions": [condition("Running", "False"), condition("Succeeded")]}, Progress.COMPLETE),
-        (JOBSET, {"replicatedJobsStatus": [{"ready": 1}, {"ready": 1}]}, Progress.RUNNING),
+        (JOB, {"active": 2, "ready": 1, "failed": 1}, Progress.RUNNING),
+        (JOB, {"active": 1, "terminating": 1}, Progress.RUNNING),
+        (PYTORCH, {"conditions": [condition("Restarting")]}, Progress.RUNNING),
+        (JOBSET, {"restarts": 1, "replicatedJobsStatus": [{"ready": 0}]}, Progress.RUNNING),
         (STRANGE, {}, Progress.UNKNOWN),
         (STRANGE, {"conditions": [condition("Failed")]}, Progress.FAILED),
         (STRANGE, None, Progress.WAITING),
@@ -106,6 +109,15 @@ def test_progress_is_read_from_the_copy(kind: CarriedKind, status: dict[str, Any
     assert read_progress(kind, None if status is None else {"status": status}, 2) is progress
 
 
+@pytest.mark.parametrize(
+    ("ready", "progress"), [([1, 1], Progress.WAITING), ([1, 2], Progress.RUNNING), ([], Progress.WAITING)]
+)
+def test_progress_of_a_jobset_is_told_by_its_jobs_and_not_by_their_pods(ready: list[int], progress: Progress) -> None:
+    spec = {"replicatedJobs": [{"name": "head"}, {"name": "workers", "replicas": 2}]}
+    status = {"replicatedJobsStatus": [{"ready": count} for count in ready]}
+    assert read_progress(JOBSET, {"spec": spec, "status": status}, 17) is progress
+
+
 def test_progress_is_read_from_a_combined_status_of_the_same_job() -> None:
     labels = {"api-group": "batch", "resource": "jobs", "namespace": "team", "name": "a"}
     wec, status = {"type": "String", "string": "east"}, {"type": "Object", "object": {"ready": 2}}
@@ -113,10 +125,10 @@ def test_progress_is_read_from_a_combined_status_of_the_same_job() -> None:
         "metadata": {"labels": {f"status.kubestellar.io/{key}": value for key, value in labels.items()}},
         "results": [{"name": "kfleet-job-status", "rows": [{"columns": [wec, status]}]}],
     }
-    assert read_combined(JOB, REF, [report], 2) is Progress.RUNNING
+    assert read_combined(JOB, REF, {}, [report], 2) is Progress.RUNNING
     other = Ref(HUB, "batch", "Job", "team", "b")
-    assert read_combined(JOB, other, [report], 2) is None
-    assert read_combined(JOB, REF, [{**report, "results": []}], 2) is None
+    assert read_combined(JOB, other, {}, [report], 2) is None
+    assert read_combined(JOB, REF, {}, [{**report, "results": []}], 2) is None
 
 
 def test_shape_is_read_from_the_schema_of_the_definition() -> None:

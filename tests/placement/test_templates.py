@@ -98,3 +98,9 @@ def test_memory_that_cannot_be_read_is_none(text: str, *, is_own: bool) -> None:
 def test_kind_of_the_core_group_has_none() -> None:
     assert CarriedKind("v1", "Pod", "pods", ("",), "").group == ""
     assert JOB.path("ns", "n") == "/apis/batch/v1/namespaces/ns/jobs/n"
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"cluster": "east", "moves": -7}'])
+def test_memory_that_somebody_else_wrote_does_no_harm(text: str) -> None:
+    placed = read_placed(job_with("east", text))
+    assert placed is not None and placed.cluster == EAST and placed.moves == 0

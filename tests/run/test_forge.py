@@ -90,6 +90,12 @@ def test_forge_that_refuses_is_an_error_without_the_token(server: ForgeServer, c
     assert len(server.told) == 1  # a redirect is not followed
 
 
+def test_token_that_is_none_is_told_without_it(server: ForgeServer) -> None:
+    with pytest.raises(EdgeError, match="line breaks") as caught:
+        tell_commit(find_forge("", f"gitea={server.url}/acme/fleet"), f"{TOKEN}\nmore", status())
+    assert TOKEN not in str(caught.value) and server.told == []
+
+
 def test_forge_that_is_gone_is_an_error(server: ForgeServer) -> None:
     server.close()
     with pytest.raises(EdgeError, match="no answer"):

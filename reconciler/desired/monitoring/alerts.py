@@ -41,7 +41,10 @@ def _rules(alerts: Sequence[Alert]) -> list[Manifest]:
 
 def _silent(stale_after: timedelta) -> Alert:
     seconds = int(stale_after.total_seconds())
-    summary = f"{{{{ $labels.source }}}} said nothing for {seconds} s: its quota is 0 now."
+    summary = (
+        f"{{{{ $labels.source }}}} was not seen for {seconds} s: unless its own timeout is longer, or nobody could "
+        "listen, its quota is 0; `kfleet observe` tells."
+    )
     return Alert("KfleetSourceSilent", f"kfleet_observation_age_seconds > {seconds}", 5, summary)
 
 
@@ -57,7 +60,7 @@ _KUEUE = (
         f"sum by ({_QUEUE}) (max by ({_QUEUE}, status) (kueue_pending_workloads)) > 0"
         f" unless on ({_QUEUE}) sum by ({_QUEUE}) (increase(kueue_admitted_workloads_total[1h])) > 0",
         60,
-        "Workloads wait in {{ $labels.cluster_queue }}, and none was admitted for an hour.",
+        "Workloads wait in {{ $labels.cluster_queue }} for an hour, and none was admitted for two.",
     ),
     Alert(
         "KueueManyEvictions",
