@@ -14,7 +14,7 @@ from reconciler.objects import ClusterName
 from reconciler.observations import sent_workers
 from reconciler.pipeline.capacity import Looking
 from reconciler.pipeline.offline import Computed, Source, committed
-from reconciler.pipeline.online import apply_fleet, connect, observe_fleet, plan_fleet, writing
+from reconciler.pipeline.online import carry_out, connect, observe_fleet, plan_fleet, writing
 from reconciler.plan import tokens_only
 from reconciler.spec.model import Cluster
 from reconciler.status import apply_exit_code, outcome_text, plan_text
@@ -93,7 +93,7 @@ def rotate(workers: tuple[str, ...], source: Source, timeout: float, is_verbose:
         with writing(computed, connections) as patience, shown_work(is_verbose=is_verbose) as report:
             computed = observe_fleet(computed, connections, chosen, looking=Looking(timedelta()))
             made = tokens_only(plan_fleet(computed, connections, report=report, is_applying=True), chosen)
-            outcomes = apply_fleet(computed, connections, made, patience)
+            outcomes = carry_out(computed, connections, made, patience)
     finally:
         connections.close()
     click.echo(plan_text(made, paint))

@@ -185,10 +185,17 @@ def wait_for_health(computed: Computed, connections: Connections, patience: time
 def apply_fleet(
     computed: Computed, connections: Connections, plan: Plan, patience: Patience
 ) -> tuple[ClusterOutcome, ...]:
-    manager = computed.spec.manager
+    """Carry out a plan of the whole fleet, and write down what was seen for it."""
     if not plan.refusals and not computed.spec.is_suspended(keeper_of(computed.spec).name):
         remember(computed.spec, connections.ports, computed.look)
         publish(computed.spec, connections.ports)
+    return carry_out(computed, connections, plan, patience)
+
+
+def carry_out(
+    computed: Computed, connections: Connections, plan: Plan, patience: Patience
+) -> tuple[ClusterOutcome, ...]:
+    manager = computed.spec.manager
     return apply_plan(plan, connections.ports, manager.name if manager else None, patience)
 
 

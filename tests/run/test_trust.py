@@ -85,6 +85,8 @@ def test_rewritten_history_is_followed_unless_forbidden(repository: Path, follow
     assert (revision(now), now.refused) == (second, first)
     assert now.problem.endswith(f"{first[:12]} does not go on from {second[:12]}: the history was rewritten")
     git(repository, "checkout", "--orphan", "other")
+    # Otherwise it is the first commit again, where both are made within a second.
+    edit(repository / "fleet" / "fleet.yaml", "name: science", "name: other")
     commit(repository)
     git(repository, "branch", "-f", "main", "other")
     git(repository, "checkout", "main")
