@@ -229,3 +229,12 @@ def test_init_runs_as_a_command(kfleet: Kfleet, tmp_path: Path) -> None:
     assert (validated.returncode, validated.stdout) == (0, "0 errors, 0 warnings\n")
     rendered = kfleet("render", "--path", folder)
     assert rendered.returncode == 0 and "kind: MultiKueueConfig" in rendered.stdout
+
+
+def test_job_of_the_first_page_is_taken_by_the_fleet_of_init(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parent.parent / "docs" / "getting-started.md").read_text(encoding="utf-8")
+    (job,) = re.findall(r"^```yaml\n(apiVersion: batch/v1.*?)^```", page, re.MULTILINE | re.DOTALL)
+    kubeconfig(Path("home/.kube/config"), ["hub", "east"])
+    assert execute(["init"]) == 0
+    Path("job.yaml").write_text(job)
+    assert execute(["check", "job.yaml"]) == 0, capsys.readouterr().out

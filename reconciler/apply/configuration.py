@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
-from reconciler.apply.retry import Patience, with_retries
+from reconciler.apply.retry import Patience, check_allowed, with_retries
 from reconciler.errors import ClusterError
 from reconciler.outcome import Outcome
 from reconciler.plan.model import Change
@@ -49,13 +49,8 @@ def _write(port: ClusterPort, rollout: Rollout, patience: Patience) -> str:
         "data": {KEY: rollout.text},
     }
     # Not with_retries: a conflict is an answer here.
-    _check(patience)
+    check_allowed(patience)
     return str(port.patch(_config_map(rollout), body)["metadata"]["resourceVersion"])
-
-
-def _check(patience: Patience) -> None:
-    if why := patience.forbidden():
-        raise ClusterError("kfleet", why)
 
 
 def _settle(port: ClusterPort, rollout: Rollout, version: str, patience: Patience) -> None:
@@ -73,7 +68,7 @@ def _go_back(port: ClusterPort, rollout: Rollout, failed: str, version: str, pat
         "metadata": {"resourceVersion": version, "annotations": annotations},
         "data": {KEY: rollout.previous},
     }
-    _check(patience)
+    check_allowed(patience)
     try:
         port.patch(_config_map(rollout), body)
     except ClusterError as error:

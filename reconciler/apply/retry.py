@@ -40,7 +40,7 @@ def with_retries(request: Callable[[], Answer], patience: Patience) -> tuple[Ans
     attempts = 0
     while True:
         attempts += 1
-        _check(patience)
+        check_allowed(patience)
         try:
             return request(), attempts
         except ClusterError as error:
@@ -53,7 +53,8 @@ def with_retries(request: Callable[[], Answer], patience: Patience) -> tuple[Ans
         pause = min(2 * pause, patience.longest.total_seconds())
 
 
-def _check(patience: Patience) -> None:
+def check_allowed(patience: Patience) -> None:
+    """ClusterError where nothing may be written any more, or where nobody would answer."""
     if why := patience.forbidden():
         raise ClusterError("kfleet", why)
     if patience.is_silent.is_set():

@@ -1,10 +1,8 @@
 """From the ledger to what the desired objects stand on."""
 
-from collections.abc import Iterator
-
-from reconciler.capacity.model import Entry, Ledger
+from reconciler.capacity.model import Ledger
 from reconciler.capacity.sources import is_at
-from reconciler.observed import Amounts, Capacities, FlavorPlace, Freshness, Pool, PoolPlace
+from reconciler.observed import Amounts, Capacities, FlavorPlace, Pool, PoolPlace
 from reconciler.quantity import ZERO
 from reconciler.spec.model import FleetSpec
 
@@ -29,10 +27,6 @@ def count_pools(ledger: Ledger) -> tuple[Pool, ...]:
         for entry in ledger.entries
         if isinstance(place := entry.source.place, PoolPlace)
     )
-
-
-def find_stale(ledger: Ledger) -> Iterator[Entry]:
-    yield from (entry for entry in ledger.entries if entry.freshness is Freshness.STALE)
 
 
 def _sum(pools: list[Pool]) -> Amounts:

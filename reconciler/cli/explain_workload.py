@@ -13,7 +13,6 @@ from reconciler.placement import Decision, Verb, decide_placements
 from reconciler.placement.room import request_text
 from reconciler.spec.workers import carried_queues
 
-WORKLOAD = "workload"
 MOST_NAMED = 5
 
 

@@ -13,11 +13,10 @@ from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.objects import ClusterName, Gap, Manifest, Ref
 from reconciler.observations.metrics import find_report, read_metrics
 from reconciler.observations.nodes import read_amounts, read_node, requests_by_node
-from reconciler.observations.progress import read_combined, read_progress
+from reconciler.observations.progress import current_copy, read_combined, read_progress
 from reconciler.observations.queued_jobs import owner_of, read_job
 from reconciler.observations.usage import VERSIONS
 from reconciler.placement import ClusterNodes, PlacementLook, Progress, QueuedJob
-from reconciler.placement.memory import ANNOTATION
 from reconciler.ports import ClusterPort
 from reconciler.spec.choices import CapacitySource, Drain
 from reconciler.spec.kubestellar import CLUSTER_LABEL, JOB, CarriedKind
@@ -171,16 +170,12 @@ def _copies(
         return None
     by_name = {(one["metadata"]["namespace"], one["metadata"]["name"]): one for one in copies}
     return {
-        ref: read_progress(kind, _same(found.originals[ref], by_name.get((ref.namespace, ref.name))), _pods_of(job))
+        ref: read_progress(
+            kind, current_copy(found.originals[ref], by_name.get((ref.namespace, ref.name))), _pods_of(job)
+        )
         for ref, job in placed.items()
         if job.placed and job.placed.cluster == cluster and found.kinds.get(ref) == kind
     }
-
-
-def _same(job: Manifest, copy: Manifest | None) -> Manifest | None:
-    """Not the copy of an earlier placement, or of an earlier job of this name, which is still on its way out."""
-    mine, theirs = (at(one, "metadata", "annotations", ANNOTATION) for one in (job, copy))
-    return None if mine and theirs and mine != theirs else copy
 
 
 def _combined(found: _Found, placed: Mapping[Ref, QueuedJob], refs: Iterable[Ref]) -> Copies:

@@ -6,6 +6,7 @@ from typing import Any
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.objects import Manifest, Ref
 from reconciler.placement import Progress
+from reconciler.placement.memory import ANNOTATION
 from reconciler.spec.kubestellar import KNOWN_KINDS, CarriedKind
 
 ENDS = {
@@ -27,6 +28,12 @@ def read_progress(kind: CarriedKind, copy: Manifest | None, pods: int) -> Progre
     if "Running" in true or _is_ready(copy, status, pods) or _has_run(status, true):
         return Progress.RUNNING
     return Progress.WAITING if copy is None or kind in KNOWN_KINDS else Progress.UNKNOWN
+
+
+def current_copy(job: Manifest, copy: Manifest | None) -> Manifest | None:
+    """Not the copy of an earlier placement, or of an earlier job of this name, which is still on its way out."""
+    mine, theirs = (at(one, "metadata", "annotations", ANNOTATION) for one in (job, copy))
+    return None if mine and theirs and mine != theirs else copy
 
 
 def read_combined(

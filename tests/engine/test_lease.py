@@ -1,9 +1,15 @@
 """One writer at a time: who holds the fleet's lease is told, and a dead holder loses it."""
 
+import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
+
+from reconciler.edges.kubernetes import Access, ApiServer
+from reconciler.errors import ClusterError
 from reconciler.lease import LeaseName, held_lease
+from reconciler.objects import ClusterName
 from tests.engine.documents import flavor
 from tests.engine.worlds import SYSTEM, World
 
@@ -45,6 +51,18 @@ def test_lease_of_a_dead_holder_is_taken_over(world: World) -> None:
     world.converge()
     spec = lease_of(world)["spec"]
     assert spec["leaseTransitions"] == 1 and not spec.get("holderIdentity")
+
+
+def test_waiting_for_a_lease_ends_where_the_login_is_not_accepted(world: World) -> None:
+    known = world.api().access
+    expired = ApiServer(ClusterName("worker1"), Access(known.server, known.ca, token="of-nobody"))  # noqa: S106
+    ended = threading.Event()
+    end = threading.Timer(20, ended.set)
+    end.start()
+    with pytest.raises(ClusterError, match="401"), held_lease(expired, lease_name(world), "me", ended):
+        raise AssertionError("nobody can have this lease")
+    end.cancel()
+    expired.close()
 
 
 def test_lease_is_given_back_also_after_a_refusal(world: World) -> None:

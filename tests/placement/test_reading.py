@@ -6,7 +6,7 @@ import pytest
 
 from reconciler.objects import Manifest, Ref
 from reconciler.observations.kubestellar import read_shape
-from reconciler.observations.progress import read_combined, read_progress
+from reconciler.observations.progress import current_copy, read_combined, read_progress
 from reconciler.observations.queued_jobs import LONG_AGO, owner_of, read_job
 from reconciler.placement import Progress
 from reconciler.quantity import parse
@@ -116,6 +116,16 @@ def test_progress_of_a_jobset_is_told_by_its_jobs_and_not_by_their_pods(ready: l
     spec = {"replicatedJobs": [{"name": "head"}, {"name": "workers", "replicas": 2}]}
     status = {"replicatedJobsStatus": [{"ready": count} for count in ready]}
     assert read_progress(JOBSET, {"spec": spec, "status": status}, 17) is progress
+
+
+def test_copy_of_an_earlier_placement_says_nothing_about_this_one() -> None:
+    def noted(text: str) -> Manifest:
+        return {"metadata": {"annotations": {"kfleet.dev/placement": text}}}
+
+    assert current_copy(noted("now"), noted("now")) == noted("now")
+    assert current_copy(noted("now"), noted("before")) is None
+    # Not every release of KubeStellar need carry annotations.
+    assert current_copy(noted("now"), {"metadata": {}}) == {"metadata": {}}
 
 
 def test_progress_is_read_from_a_combined_status_of_the_same_job() -> None:

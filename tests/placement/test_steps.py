@@ -163,3 +163,11 @@ def test_pods_of_a_finished_job_are_left_as_they_are() -> None:
     (write,) = only_step(seen_of(ended, there)).writes
     assert "labels" not in write.manifest["metadata"]
     assert write.manifest["spec"] == {"template": {"spec": {"nodeSelector": {"zone": "b", "class": "a100"}}}}
+
+
+def test_pods_of_an_ended_job_whose_workload_is_gone_are_left_as_they_are() -> None:
+    live = manifest("a", {"template": {"spec": {"nodeSelector": {"zone": "b"}}}})
+    there = placed_manifest(only_step(seen_of(job("a", pods(1, ONE)), live, east=[node("n", BIG)], west=[])), live)
+    ended = replace(placed(job("a", pods(1, ONE), is_told=True), EAST), has_quota=False)
+    write = only_step(seen_of(ended, there)).writes[0]
+    assert write.manifest["spec"] == {"template": {"spec": {"nodeSelector": {"zone": "b", "class": "a100"}}}}

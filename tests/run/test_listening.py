@@ -1,13 +1,16 @@
 """Buses of a process that goes on: one without a login keeps no other one from being heard."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from reconciler.run.listening import Listening
+from reconciler.capacity.model import EMPTY, CapacityLook
+from reconciler.run.listening import WRITTEN_EVERY, Listening
 from reconciler.spec import FleetFiles, FleetSpec, parse_fleet
 from tests.capacity.nats_servers import running
+from tests.capacity.worlds import remembered
 
 LOCKED = "127.0.0.1:1"
 VARIABLE = "KFLEET_TEST_NATS_TOKEN"
@@ -72,3 +75,12 @@ def test_bus_whose_login_comes_later_is_opened_then(
         # Another bus beside it is news, so all that is missing is tried again without a wait.
         after = listening.looking(spec_of(server.address, LOCKED), {}).buses
         assert after and after.ports.keys() == {server.address, LOCKED} and not after.problems
+
+
+def test_what_was_seen_counts_also_while_it_may_not_be_written_down(listening: Listening) -> None:
+    spec, grown = spec_of(), remembered(cpu=100)
+    look = CapacityLook(datetime.now(UTC), EMPTY, grown)
+    listening.remember(spec, {}, look)
+    kept = listening.looking(spec, {}).kept
+    assert kept is not None and kept.ledger == grown
+    assert listening.due(spec, look) != timedelta(seconds=WRITTEN_EVERY)  # nobody could write it then

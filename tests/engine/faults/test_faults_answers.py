@@ -119,3 +119,18 @@ def test_plan_comes_back_when_a_busy_server_asks_it_to(
     proxy.inject(replace(BUSY["429"], path="/clusterqueues", methods="GET", times=2))
     planned = run("plan", repo, "--detailed-exitcode")
     assert planned.returncode == 0 and "no changes" in planned.stdout, told(planned)
+
+
+def test_inventory_that_cannot_be_read_is_a_gap_of_its_cluster_alone(
+    faulty: Sandbox, kubeconfigs: dict[str, Path], proxy_of: ProxyOf, tmp_path: Path, unique: str
+) -> None:
+    proxy = proxy_of("worker1")
+    shape = Shape(unique, kubeconfigs)
+    repo = commit(tmp_path / "repo", shape)
+    proxy.inject(Fault(Deed.ANSWER, "/configmaps/kfleet-", "GET", status=403, reason="Forbidden", times=99))
+    plan, outcomes = apply_here(repo)
+    assert {gap.cluster for gap in plan.gaps} == {"worker1"}
+    assert apply_exit_code(plan, outcomes) == 4
+    assert all(outcome.is_done and outcome.outcomes for outcome in outcomes if outcome.name != "worker1")
+    proxy.inject()
+    assert_converges(faulty, repo, shape)
