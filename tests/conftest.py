@@ -20,7 +20,8 @@ from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.nodes import node_manifest
 from reconciler.sandbox.programs import DEFAULT_KUEUE, PROGRAMS
 from reconciler.sandbox.wish import Wish
-from tests.support import OLD_KUEUE, Kfleet, eventually, kfleet_program
+from tests.definitions import held_definitions
+from tests.support import OLD_KUEUE, Kfleet, kfleet_program
 
 CRDS = Path(reconciler.__file__).parent / "crds"
 _numbers = itertools.count(1)
@@ -139,15 +140,5 @@ def definitions(fleet: Sandbox) -> Iterator[None]:
     """The definitions that kfleet ships, on the manager and a worker."""
     manifests = [yaml.safe_load(path.read_text()) for path in sorted(CRDS.glob("*.yaml"))]
     apis = [fleet.api(name) for name in ("manager", "worker1")]
-    for api in apis:
-        for manifest in manifests:
-            api.apply(manifest)
-            plural, group = manifest["spec"]["names"]["plural"], manifest["spec"]["group"]
-            version = manifest["spec"]["versions"][0]["name"]
-            eventually(lambda api=api, path=f"/apis/{group}/{version}/{plural}": api.find(path))
-        api.forget_kinds()
-    yield
-    for api in apis:
-        for manifest in manifests:
-            api.delete(api.path_of(manifest))
-        api.forget_kinds()
+    with held_definitions(apis[0], manifests), held_definitions(apis[1], manifests):
+        yield

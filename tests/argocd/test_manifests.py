@@ -11,7 +11,7 @@ from reconciler.edges.kubernetes import ApiServer
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.programs import PROGRAMS
 from tests.argocd.servers import PLUGIN
-from tests.support import eventually
+from tests.definitions import held_definitions
 
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}}
 # What the plugin needs of an installation: the repo-server with its volumes, and the ConfigMap of settings.
@@ -40,18 +40,9 @@ def server(fleet: Sandbox) -> Iterator[ApiServer]:
     api = fleet.api("worker1")
     definitions = PROGRAMS["argocd"].manifests("manifests/crds/*")
     api.create(NAMESPACE)
-    for definition in definitions:
-        api.create(definition)
-    eventually(lambda: _serves(api, "Application", "ApplicationSet"))
-    yield api
-    for manifest in (*definitions, NAMESPACE):
-        api.delete(api.path_of(manifest))
-    api.forget_kinds()
-
-
-def _serves(api: ApiServer, *kinds: str) -> bool:
-    api.forget_kinds()
-    return set(kinds) <= {entry.kind for entry in api.kinds("argoproj.io/v1alpha1")}
+    with held_definitions(api, definitions):
+        yield api
+    api.delete(api.path_of(NAMESPACE))
 
 
 def test_examples_of_argo_cd_are_accepted_strictly(server: ApiServer) -> None:

@@ -33,7 +33,7 @@ from tests.checking.worlds import (
     workloads_of,
     write_fleet,
 )
-from tests.real.servers import definition, held_definitions
+from tests.definitions import definition, held_definitions
 from tests.support import eventually
 
 # Kinds whose controllers are not here: Kueue's own integrations read them all the same.

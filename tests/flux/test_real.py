@@ -13,10 +13,10 @@ from reconciler.edges.kubernetes import ApiServer
 from reconciler.errors import ClusterError
 from reconciler.objects import Manifest
 from reconciler.sandbox.fleet import Sandbox
+from tests.definitions import definition, held_definitions
 from tests.engine.documents import flavor, queue, tenant
 from tests.engine.worlds import KUEUE_ROOT, World
 from tests.flux.documents import OLD, QUEUE, Document
-from tests.real.servers import definition, held_definitions
 from tests.support import eventually
 
 MINI_CLUSTERS = definition("flux-framework.org/v1alpha2", "MiniCluster", "miniclusters", is_namespaced=True)

@@ -15,11 +15,10 @@ from reconciler.placement.memory import read_placed
 from reconciler.plan.placements import plan_placements
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.spec import FleetSpec
+from tests.definitions import held_definitions
 from tests.placement.worlds import EAST, HUB, job, look, node, pods, spec_of
-from tests.support import eventually
 
 GROUP = "example.org"
-DEFINITION = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/trains.{GROUP}"
 TRAINS = f"/apis/{GROUP}/v1/namespaces/default/trains"
 KIND = f"{{apiVersion: {GROUP}/v1, kind: Train, templates: ['spec.parts[name].template', 'spec.head.*.template']}}"
 TOLERATION = {"key": "gpu", "operator": "Exists"}
@@ -80,13 +79,8 @@ def train() -> dict[str, Any]:
 @pytest.fixture
 def server(kubestellar: Sandbox) -> Iterator[ApiServer]:
     api = kubestellar.api("its")
-    api.create(definition())
-    eventually(lambda: api.find(TRAINS))
-    api.forget_kinds()
-    yield api
-    api.delete(DEFINITION)
-    eventually(lambda: api.find(DEFINITION) is None)
-    api.forget_kinds()
+    with held_definitions(api, [definition()]):
+        yield api
 
 
 def queued(**more: Any) -> QueuedJob:

@@ -16,12 +16,11 @@ from reconciler.observations.placements import observe_placements
 from reconciler.observed import Observations
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.spec.kubestellar import shape_of_release
+from tests.definitions import held_definitions
 from tests.placement.worlds import HUB, spec_of
-from tests.support import eventually
 
 CRDS = Path(__file__).parent / "crds"
 RELEASES = ("0.22", "0.25", "0.26", "0.30")
-DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 GROUP = "control.kubestellar.io"
 
 
@@ -38,16 +37,8 @@ def server(kubestellar: Sandbox) -> Iterator[ApiServer]:
 def installed(server: ApiServer, request: pytest.FixtureRequest) -> Iterator[ApiServer]:
     """The same with the definitions of one release."""
     definitions: list[dict[str, Any]] = list(yaml.safe_load_all((CRDS / f"{request.param}.yaml").read_text()))
-    for manifest in definitions:
-        server.create(manifest)
-        plural = manifest["spec"]["names"]["plural"]
-        eventually(lambda path=f"/apis/{GROUP}/v1alpha1/{plural}": server.find(path))
-    server.forget_kinds()
-    yield server
-    for manifest in definitions:
-        server.delete(f"{DEFINITIONS}/{manifest['metadata']['name']}")
-        eventually(lambda path=f"{DEFINITIONS}/{manifest['metadata']['name']}": not server.find(path))
-    server.forget_kinds()
+    with held_definitions(server, definitions):
+        yield server
 
 
 @pytest.mark.parametrize(("installed", "release"), [(one, one) for one in RELEASES], indirect=["installed"])

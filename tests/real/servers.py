@@ -62,24 +62,6 @@ def held_namespaces(api: ApiServer, names: Iterable[str]) -> Iterator[None]:
     remove_all(api, made)
 
 
-@contextmanager
-def held_definitions(api: ApiServer, definitions: Iterable[Manifest]) -> Iterator[None]:
-    """Kinds that are served for the time of a test."""
-    made = list(definitions)
-    for definition in made:
-        api.create(definition)
-    wait_until_served(api, made)
-    yield
-    remove_all(api, made)
-    api.forget_kinds()
-
-
-def wait_until_served(api: ApiServer, definitions: Iterable[Manifest]) -> None:
-    for path in [api.path_of(definition) for definition in definitions]:
-        eventually(partial(_is_established, api, path))
-    api.forget_kinds()
-
-
 def remove_all(api: ApiServer, manifests: Iterable[Manifest]) -> None:
     """Delete in the opposite order, and wait for the finalizers."""
     paths = [api.path_of(manifest) for manifest in manifests][::-1]
@@ -90,30 +72,5 @@ def remove_all(api: ApiServer, manifests: Iterable[Manifest]) -> None:
         eventually(partial(_is_gone, api, path))
 
 
-def definition(api_version: str, kind: str, plural: str, *, is_namespaced: bool = False) -> Manifest:
-    """The smallest definition of a kind whose controller is not here: it takes any spec."""
-    group, _, version = api_version.partition("/")
-    schema = {
-        "type": "object",
-        "properties": {"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
-    }
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{group}"},
-        "spec": {
-            "group": group,
-            "names": {"kind": kind, "plural": plural},
-            "scope": "Namespaced" if is_namespaced else "Cluster",
-            "versions": [{"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}],
-        },
-    }
-
-
 def _is_gone(api: ApiServer, path: str) -> bool:
     return api.find(path) is None
-
-
-def _is_established(api: ApiServer, path: str) -> bool:
-    conditions = api.get(path).get("status", {}).get("conditions") or ()
-    return any(entry["type"] == "Established" and entry["status"] == "True" for entry in conditions)

@@ -13,9 +13,10 @@ from reconciler.kueue.write import CannotExpressError, to_version
 from reconciler.objects import ClusterName, Manifest
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.programs import PROGRAMS
+from tests.definitions import held_definitions
 from tests.kueue.cases import GOOD
 from tests.kueue.kueue_objects import Case
-from tests.real.servers import held_namespaces, refusal_of_apply, wait_until_served
+from tests.real.servers import held_namespaces, refusal_of_apply
 from tests.real.worlds import EXAMPLE_NAMESPACES, OVERLAYS, at_kueue, example_fleet, one_cluster_fleet, render
 
 VERSIONS = ("0.14.0", "0.11.4")
@@ -52,10 +53,8 @@ def old(fleet: Sandbox, request: pytest.FixtureRequest) -> Iterator[OldServer]:
     fleet.add_cluster(name)
     api = fleet.api(name)
     definitions = PROGRAMS[f"kueue-crds-{version}"].manifests("config/components/crd/bases/*")
-    for definition in definitions:
-        api.create(definition)
-    wait_until_served(api, definitions)
-    yield OldServer(api, version)
+    with held_definitions(api, definitions):
+        yield OldServer(api, version)
     fleet.remove_cluster(name)
 
 

@@ -14,13 +14,8 @@ from reconciler.objects import Manifest, group_of
 from reconciler.quantity import parse
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.spec import FleetSpec
-from tests.real.servers import (
-    CLUSTER_BY_KUEUE,
-    definition,
-    held_definitions,
-    held_namespaces,
-    remove_all,
-)
+from tests.definitions import definition, held_definitions
+from tests.real.servers import CLUSTER_BY_KUEUE, held_namespaces, remove_all
 from tests.real.worlds import ONLY, at_kueue, one_cluster_fleet, render
 
 SEEDS = Path(__file__).resolve().parents[1] / "seeds"
