@@ -19,7 +19,13 @@ from reconciler.ports import ClusterPort
 log = logging.getLogger(__name__)
 
 DURATION = timedelta(seconds=12)
+# Nothing is sent any more this long before others may take the lease: a request that is on its way should be there by
+# then. Until that moment several renewals may go wrong.
+MARGIN = timedelta(seconds=4)
+RENEWED_EVERY, TRIED_EVERY = timedelta(seconds=2), timedelta(milliseconds=500)
 POLL = timedelta(seconds=1)
+# For a lease that was made to last longer than ours do.
+PATIENCE = timedelta(seconds=20)
 _TIME = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 
@@ -34,7 +40,7 @@ class LeaseName:
 
 
 class Loss:
-    """Whether the lease is lost: somebody else has it, or could have it, because it was not renewed for so long."""
+    """Whether the lease is lost: somebody else has it, or could soon have it, as it was not renewed for so long."""
 
     def __init__(self, taken: float) -> None:
         self._is_taken = threading.Event()
@@ -48,7 +54,8 @@ class Loss:
 
     def is_set(self) -> bool:
         # By the clock: a renewal that hangs in a silent server must not keep us writing.
-        return self._is_taken.is_set() or time.monotonic() - self._renewed > DURATION.total_seconds()
+        is_old = time.monotonic() - self._renewed > (DURATION - MARGIN).total_seconds()
+        return is_old or self._is_taken.is_set()
 
     def why(self) -> str:
         return "the lease is lost, so another kfleet may be writing; nothing more is written" if self.is_set() else ""
@@ -63,7 +70,7 @@ def new_holder() -> str:
 def held_lease(port: ClusterPort, name: LeaseName, holder: str, waits: threading.Event | None = None) -> Iterator[Loss]:
     """Hold the lease while the block runs; when it is lost, nothing may be written any more.
 
-    With an event, wait until the lease is free or the event is set; without one, a lease that is held is refused.
+    With an event, wait until the lease is free or the event is set; without one, a holder that lives is a refusal.
     """
     lost = Loss(acquire(port, name, holder) if waits is None else await_lease(port, name, holder, waits))
     ended = threading.Event()
@@ -80,10 +87,21 @@ def held_lease(port: ClusterPort, name: LeaseName, holder: str, waits: threading
 
 
 def acquire(port: ClusterPort, name: LeaseName, holder: str) -> float:
-    """Take a lease that is free or expired; RefusedError says who holds it otherwise."""
+    """Take a lease that is free or whose holder is dead; RefusedError says who holds it otherwise.
+
+    A holder that lives shows it soon, by a renewal. A pod that was evicted neither renews its lease nor gives it back,
+    and should not keep the pod that follows it from its work.
+    """
     lease = _find(port, name)
-    if lease is not None:
-        _refuse_if_held(port, name, lease, holder)
+    started, first = time.monotonic(), _shown(lease)
+    while lease is not None and not _is_free(lease, holder):
+        waited = time.monotonic() - started
+        if _shown(lease) == first and waited > _seconds(lease):
+            break
+        if _shown(lease) != first or waited > PATIENCE.total_seconds():
+            raise _refusal(port, name, lease)
+        time.sleep(POLL.total_seconds())
+        lease = _find(port, name)
     return _take(port, name, lease, holder)
 
 
@@ -113,12 +131,10 @@ def await_lease(port: ClusterPort, name: LeaseName, holder: str, ended: threadin
     while not ended.is_set():
         try:
             lease = port.find(name.path)
-            spec = (lease or {}).get("spec") or {}
-            shown = (str(spec.get("holderIdentity") or ""), str(spec.get("renewTime") or ""))
+            shown = _shown(lease)
             if shown != seen:
                 seen, since = shown, time.monotonic()
-            seconds = int(spec.get("leaseDurationSeconds") or 0)
-            if not shown[0] or shown[0] == holder or time.monotonic() - since > seconds:
+            if shown[0] in ("", holder) or time.monotonic() - since > _seconds(lease):
                 return _take(port, name, lease, holder)
         except RefusedError:
             seen = None  # another one was faster
@@ -134,23 +150,35 @@ def _find(port: ClusterPort, name: LeaseName) -> Manifest | None:
         raise ClusterError(port.cluster, problem, status=error.status, reason=error.reason) from error
 
 
-def _refuse_if_held(port: ClusterPort, name: LeaseName, lease: Manifest, holder: str) -> None:
-    spec = lease.get("spec") or {}
-    current = spec.get("holderIdentity") or ""
-    renewed = _read_time(spec.get("renewTime"))
-    seconds = int(spec.get("leaseDurationSeconds") or 0)
-    if not current or current == holder or datetime.now(UTC) > renewed + timedelta(seconds=seconds):
-        return
-    since = _read_time(spec.get("acquireTime"))
-    raise RefusedError(
-        f"{port.cluster}/Lease/{name.namespace}/{name.name}: held by {current} since {since:%Y-%m-%d %H:%M:%S} UTC; "
-        f"wait until it is done (a dead holder loses it {seconds} s after its last sign of life)"
+def _shown(lease: Manifest | None) -> tuple[str, str]:
+    """Who holds it, and the last sign of life."""
+    spec = (lease or {}).get("spec") or {}
+    return str(spec.get("holderIdentity") or ""), str(spec.get("renewTime") or "")
+
+
+def _seconds(lease: Manifest | None) -> int:
+    return int(((lease or {}).get("spec") or {}).get("leaseDurationSeconds") or 0)
+
+
+def _is_free(lease: Manifest, holder: str) -> bool:
+    current, renewed = _shown(lease)
+    return current in ("", holder) or datetime.now(UTC) > _read_time(renewed) + timedelta(seconds=_seconds(lease))
+
+
+def _refusal(port: ClusterPort, name: LeaseName, lease: Manifest) -> RefusedError:
+    since = _read_time((lease.get("spec") or {}).get("acquireTime"))
+    return RefusedError(
+        f"{port.cluster}/Lease/{name.namespace}/{name.name}: held by {_shown(lease)[0]} since "
+        f"{since:%Y-%m-%d %H:%M:%S} UTC; wait until it is done "
+        f"(a dead holder loses it {_seconds(lease)} s after its last sign of life)"
     )
 
 
 def _renew(port: ClusterPort, name: LeaseName, holder: str, ended: threading.Event, lost: Loss) -> None:
-    """Renew three times per duration. What goes wrong meanwhile may go well the next time; the clock decides."""
-    while not lost.is_set() and not ended.wait(DURATION.total_seconds() / 3):
+    """Again and again. What goes wrong meanwhile may go well the next time, which comes soon; the clock decides."""
+    pause = RENEWED_EVERY
+    while not lost.is_set() and not ended.wait(pause.total_seconds()):
+        pause = TRIED_EVERY
         try:
             lease = port.get(name.path)
             if lease["spec"].get("holderIdentity") != holder:
@@ -159,6 +187,7 @@ def _renew(port: ClusterPort, name: LeaseName, holder: str, ended: threading.Eve
             sent = time.monotonic()
             port.replace(_renewed(lease))
             lost.note_renewal(sent)
+            pause = RENEWED_EVERY
         except ClusterError:
             continue
 

@@ -17,6 +17,7 @@ class Seat:
     `running` counts the workloads that went there through this config and have not ended; None where not even the
     manager could tell. `queues` are the fleet's own queues on the worker that they go through, as they are; `is_held`
     says that these let no more in, and that Kueue knows it. `problem` says why the worker itself was not seen.
+    `is_busy` says that the manager still has workloads in a queue of this config, wherever they run.
     """
 
     config: str
@@ -25,6 +26,7 @@ class Seat:
     is_held: bool = False
     queues: tuple[Manifest, ...] = field(default=(), repr=False)
     problem: str = ""
+    is_busy: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,5 +40,13 @@ class Departed:
 
 @dataclass(frozen=True, slots=True)
 class Leavers:
+    """Everybody on the way out.
+
+    `problem` says why not even the manager's configs were seen: then nobody knows who is leaving, and all has to stay
+    as it is. `sitting` are all seats that are taken, by config and cluster; worth knowing only where somebody leaves.
+    """
+
     seats: tuple[Seat, ...] = ()
     departed: tuple[Departed, ...] = ()
+    problem: str = ""
+    sitting: frozenset[tuple[str, str]] = frozenset()

@@ -10,16 +10,34 @@ from reconciler.objects import ClusterName, Manifest
 
 
 @dataclass(frozen=True, slots=True)
+class Permission:
+    """To do something with all objects of a kind, or of a subresource; in one namespace, where one is named."""
+
+    verb: str
+    group: str
+    plural: str
+    namespace: str = ""
+
+    @property
+    def rule(self) -> Manifest:
+        return {"apiGroups": [self.group], "resources": [self.plural], "verbs": [self.verb]}
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterFacts:
     """What one cluster says of its Kueue, of other fleets, and of us; None is what it did not say.
 
-    `release` is of the running Kueue, as far as its Deployment tells. `rules` are what kfleet may do there. `origins`
-    are where the jobs of each fleet come from that sends some here, by the name of its role.
+    `release` is of the running Kueue, as far as its Deployment tells. `rules` are what kfleet may do there, without
+    what others allow than the server's own roles: then `has_all_rules` is false. `origins` are where the jobs of each
+    fleet come from that sends some here, by the name of its role. `frameworks` are what a worker's Kueue manages, or
+    will when the fleet's part of its Configuration is written.
     """
 
     release: str = ""
     rules: tuple[Manifest, ...] | None = field(default=None, repr=False)
     origins: Mapping[str, str] = field(default_factory=dict)
+    frameworks: tuple[str, ...] | None = None
+    has_all_rules: bool = True
 
 
 @dataclass(frozen=True, slots=True)

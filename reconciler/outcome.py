@@ -10,12 +10,16 @@ from reconciler.plan.model import Action
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one change; `problem` is empty where it was done, `attempts` counts the requests it took."""
+    """What became of one change; `problem` is empty where it was done, `attempts` counts the requests it took.
+
+    `is_waiting` where nothing went wrong with it: it waits for something else, and whoever comes next goes on.
+    """
 
     ref: Ref
     action: Action
     problem: str = ""
     attempts: int = 1
+    is_waiting: bool = False
 
     @property
     def is_done(self) -> bool:

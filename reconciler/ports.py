@@ -88,12 +88,18 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What a message bus said so far. `listened` is how long without a break; `problem` says why it is not heard."""
+    """What a message bus said so far. `listened` is how long without a break; `problem` says why it is not heard.
+
+    `bad` are the subjects whose last message could not be used, each with the reason; `bad_count` is how many there
+    were.
+    """
 
     messages: Mapping[str, Message] = field(default_factory=dict)
     listened: timedelta = timedelta()
     problem: str = ""
     ignored: int = 0
+    bad: Mapping[str, str] = field(default_factory=dict)
+    bad_count: int = 0
 
 
 class BusPort(Protocol):

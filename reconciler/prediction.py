@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from reconciler.desired import DesiredObject
 from reconciler.objects import ClusterName, Gap, Manifest, Ref
@@ -36,18 +37,18 @@ class Conflict:
     manager: str
 
 
-@dataclass(frozen=True, slots=True)
-class Prediction:
+class Prediction(NamedTuple):
     """What one wanted object is now and would become.
 
     `result` is the server's own answer; it is None where nothing had to be asked (`is_settled`), where the server
     could not be asked yet (`is_static`), and where it refused (`problem`).
+    A tuple, because there is one for each object of the fleet, and those are made many times faster.
     """
 
     entry: DesiredObject
-    wanted: Manifest = field(repr=False)
-    live: Manifest | None = field(default=None, repr=False)
-    result: Manifest | None = field(default=None, repr=False)
+    wanted: Manifest
+    live: Manifest | None = None
+    result: Manifest | None = None
     conflicts: tuple[Conflict, ...] = ()
     problem: str = ""
     is_settled: bool = False
@@ -56,3 +57,7 @@ class Prediction:
     @property
     def ref(self) -> Ref:
         return self.entry.ref
+
+    def __repr__(self) -> str:
+        """Without the contents and the server's words about them, which may be secret."""
+        return f"Prediction({self.ref}, is_settled={self.is_settled}, has_problem={bool(self.problem)})"

@@ -1,21 +1,22 @@
 """What will keep a fleet from working, found before it does: each with what to do about it."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reconciler.desired import Desired
 from reconciler.desired.credentials import role_name
-from reconciler.kueue.configuration import IDENTIFIER_ANNOTATIONS
-from reconciler.kueue.frameworks import is_allowed, job_kinds, missing_rights, worker_rules
+from reconciler.kueue.configuration import IDENTIFIER_ANNOTATIONS, Settings
+from reconciler.kueue.frameworks import FRAMEWORKS, is_allowed, job_kinds, missing_rights, worker_rules
 from reconciler.kueue.kinds import CANONICAL, GROUP, V1BETA2_SINCE, KueueVersion, KueueVersionError, parse_version
 from reconciler.kueue.reading import as_list, as_map, as_text, at
-from reconciler.links import Links
+from reconciler.links import Links, Permission
 from reconciler.objects import Check, ClusterName, Manifest, Obstacle, Ref
+from reconciler.permissions import given, held_rules, lacking, named, needed
 from reconciler.prediction import ClusterView
-from reconciler.rights import verbs_for
 from reconciler.spec.model import Cluster, FleetSpec
 
 _RBAC = "rbac.authorization.k8s.io"
+_ESCALATING = ("escalate", "bind")
 _SHOWN = 8
 POLICY = ("control.kubestellar.io", "BindingPolicy")
 IDENTIFIERS_SINCE = KueueVersion(0, 18)
@@ -145,15 +146,22 @@ def _release(links: Links, name: ClusterName) -> str:
 
 
 def _check_frameworks(worker: _Worker) -> Iterator[Obstacle]:
+    """A kind that is not there makes a worker unusable; jobs of one that its Kueue leaves alone run past its queues."""
     settings = worker.links.settings
-    missing = (
-        [str(kind) for kind in job_kinds(settings) if (kind.group, kind.kind) not in worker.view.served]
-        if (settings)
-        else []
-    )
+    if settings is None:
+        return
+    missing = [str(kind) for kind in job_kinds(settings) if (kind.group, kind.kind) not in worker.view.served]
     if missing:
         problem = f"it does not know {_listed(missing)}, which the manager's Kueue watches on every worker"
         remedy = "install these kinds there, or take them out of integrations.frameworks of the manager's Kueue"
+        yield worker.obstacle(Check.FRAMEWORKS, problem, remedy)
+    facts = worker.links.facts.get(worker.cluster.name)
+    managed = facts.frameworks if facts else None
+    shared = [name for name in settings.frameworks if name in FRAMEWORKS and str(FRAMEWORKS[name]) not in missing]
+    unmanaged = [name for name in shared if managed is not None and name not in managed]
+    if unmanaged:
+        problem = f"its Kueue does not manage {_listed(unmanaged)}, and the manager's Kueue sends such jobs there"
+        remedy = "add them to spec.kueue.config.integrations.frameworks of the Cluster, or take the manager's out"
         yield worker.obstacle(Check.FRAMEWORKS, problem, remedy)
 
 
@@ -176,7 +184,7 @@ def _check_credential(worker: _Worker) -> Iterator[Obstacle]:
 
 def _is_role_written(worker: _Worker) -> bool:
     """Before the role is as wanted there is nothing to complain about: the plan puts it right."""
-    name = role_name(worker.facts.spec)
+    name = role_name(worker.facts.spec.fleet.name)
     ref = Ref(worker.cluster.name, _RBAC, "ClusterRole", "", name)
     live, settings = worker.view.live.get(ref), worker.links.settings
     binding = worker.view.live.get(Ref(worker.cluster.name, _RBAC, "ClusterRoleBinding", "", name))
@@ -215,40 +223,44 @@ def _check_connection(worker: _Worker) -> Iterator[Obstacle]:
 
 def _check_rights(cluster: Cluster, view: ClusterView, facts: Facts) -> Iterator[Obstacle]:
     known = facts.links.facts.get(cluster.name) if facts.links else None
-    if known is None or known.rules is None:
+    if known is None or known.rules is None or not known.has_all_rules:
         return
-    rules = tuple({**rule, "resourceNames": []} for rule in known.rules)
-    missing = [*_missing_verbs(cluster, view, facts.desired, rules)]
+    rules = held_rules(known)
+    missing = [*named(lacking(rules, needed(cluster, view, facts.desired)))]
     if missing:
         yield Obstacle(cluster.name, Check.RIGHTS, f"kfleet may not {_listed(missing)}", "allow it to its account")
-    if facts.links and facts.links.settings and cluster in facts.workers and cluster.credentials.is_issued:
-        yield from _check_escalation(cluster, rules, [*missing_rights(facts.links.settings, rules)])
+    if (settings := _given_settings(cluster, facts)) is not None:
+        yield from _check_escalation(cluster, rules, [*named(lacking(rules, given(settings)))])
 
 
-def _missing_verbs(cluster: Cluster, view: ClusterView, desired: Desired, rules: Sequence[Manifest]) -> Iterator[str]:
-    for (group, plural), verbs in _needs(cluster, view, desired).items():
-        lacking = [verb for verb in verbs if not is_allowed(rules, verb, group, plural)]
-        if lacking:
-            yield f"{', '.join(lacking)} {plural}" + (f".{group}" if group else "")
+def find_doubts(facts: Facts) -> Mapping[ClusterName, tuple[Permission, ...]]:
+    """What kfleet may not do by the rules that a server could list, where it said that there are others."""
+    known = facts.links.facts if facts.links else {}
+    return {
+        cluster.name: tuple(lacking(held_rules(said), _all_needs(cluster, view, facts)))
+        for cluster in facts.spec.clusters
+        if (said := known.get(cluster.name)) and not said.has_all_rules and (view := facts.view(cluster.name))
+    }
 
 
-def _needs(cluster: Cluster, view: ClusterView, desired: Desired) -> Mapping[tuple[str, str], Iterable[str]]:
-    """What kfleet does to kinds that belong to no namespace, or to Kueue's own: in others, others may have given it."""
-    found: dict[tuple[str, str], Iterable[str]] = {("", "configmaps"): ("get", "create", "patch")}
-    for entry in desired.of_cluster(cluster.name):
-        versions = view.served.get((entry.ref.group, entry.ref.kind), ())
-        if versions and entry.ref.namespace in {"", cluster.kueue.namespace}:
-            found[entry.ref.group, versions[0].plural] = verbs_for(entry.ref.group, versions[0].plural)
-        if entry.ref.kind == "ServiceAccount":
-            found["", "serviceaccounts/token"] = ("create",)
-    return found
+def _all_needs(cluster: Cluster, view: ClusterView, facts: Facts) -> Iterator[Permission]:
+    yield from needed(cluster, view, facts.desired)
+    if (settings := _given_settings(cluster, facts)) is not None:
+        yield from given(settings)
+        yield from (Permission(verb, _RBAC, "clusterroles") for verb in _ESCALATING)
 
 
-def _check_escalation(cluster: Cluster, rules: Sequence[Manifest], lacking: list[str]) -> Iterator[Obstacle]:
+def _given_settings(cluster: Cluster, facts: Facts) -> Settings | None:
+    """By these kfleet gives the manager an account on a worker."""
+    is_given = facts.links is not None and cluster in facts.workers and cluster.credentials.is_issued
+    return facts.links.settings if facts.links and is_given else None
+
+
+def _check_escalation(cluster: Cluster, rules: Sequence[Manifest], missing: list[str]) -> Iterator[Obstacle]:
     """Nobody may give away what he does not have, unless he is told that he may."""
-    unsaid = [verb for verb in ("escalate", "bind") if not is_allowed(rules, verb, _RBAC, "clusterroles")]
-    if unsaid and lacking:
-        problem = f"kfleet may not give the manager's account rights that it lacks itself: {_listed(lacking)}"
+    unsaid = [verb for verb in _ESCALATING if not is_allowed(rules, verb, _RBAC, "clusterroles")]
+    if unsaid and missing:
+        problem = f"kfleet may not give the manager's account rights that it lacks itself: {_listed(missing)}"
         remedy = f"allow kfleet's account these, or {' and '.join(unsaid)} on clusterroles"
         yield Obstacle(cluster.name, Check.RIGHTS, problem, remedy)
 

@@ -12,6 +12,7 @@ from reconciler.texts import (
     Block,
     Paint,
     Part,
+    code,
     comment,
     counted,
     fenced_part,
@@ -36,7 +37,6 @@ COLOURS = {
     Action.HOLD: "cyan",
 }
 CHANGES, REFUSED, INCOMPLETE = 2, 3, 4
-MARKER = "<!-- kfleet plan -->"
 MOST_JOBS = 50
 _COLUMNS = (Action.CREATE, Action.UPDATE, Action.REPLACE, Action.DELETE, Action.HOLD, Action.KEEP)
 
@@ -89,9 +89,10 @@ def narrowed(plan: Plan, patterns: tuple[str, ...]) -> Plan:
     return replace(plan, clusters=clusters, placements=tuple(step for step in plan.placements if is_meant(step.ref)))
 
 
-def plan_markdown(plan: Plan, limit: int = COMMENT_LIMIT) -> str:
+def plan_markdown(plan: Plan, overlay: str = "", limit: int = COMMENT_LIMIT) -> str:
     """A comment for a pull request: a table, then a foldable part per cluster, as far as there is room."""
-    head = [MARKER, f"### kfleet plan for `{plan.fleet}`", "", *_markdown_table(plan), ""]
+    title = f"### kfleet plan for {code(plan.fleet)}" + (f", overlay {code(overlay)}" if overlay else "")
+    head = [marker(overlay), title, "", *_markdown_table(plan), ""]
     head += [f"- **refused** {one_line(str(refusal))}" for refusal in plan.refusals]
     head += [f"- **gap** {one_line(str(gap))}" for gap in plan.gaps]
     head += [f"- **waiting** {one_line(str(entry))}" for entry in plan.waiting]
@@ -99,6 +100,11 @@ def plan_markdown(plan: Plan, limit: int = COMMENT_LIMIT) -> str:
     head += [f"- **job** {one_line(str(step))}" for step in plan.placements[:MOST_JOBS]]
     head += [f"- **job** and {more} more" for more in (len(plan.placements) - MOST_JOBS,) if more > 0]
     return comment(head, [_markdown_part(cluster.name, cluster.changes) for cluster in plan.clusters], limit)
+
+
+def marker(overlay: str = "") -> str:
+    """The first line, by which the comment of an earlier run is found: plans of two overlays are two comments."""
+    return f"<!-- kfleet plan {overlay} -->" if overlay else "<!-- kfleet plan -->"
 
 
 def _markdown_table(plan: Plan) -> Iterator[str]:

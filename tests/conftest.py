@@ -117,7 +117,7 @@ def kfleet() -> Kfleet:
             text=True,
             check=False,
             env=os.environ | settings,
-            timeout=300,
+            timeout=900,
         )
 
     return run

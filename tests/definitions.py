@@ -13,15 +13,18 @@ from tests.support import eventually
 def held_definitions(api: ApiServer, definitions: Iterable[Manifest]) -> Iterator[None]:
     """Serve these kinds; what is ready is their lists and discovery, and both are gone afterwards."""
     made = list(definitions)
-    for manifest in made:
-        api.create(manifest)
-    for manifest in made:
-        eventually(partial(_is_served, api, manifest["spec"]))
-    yield
-    for manifest in made:
-        api.delete(api.path_of(manifest))
-    for manifest in made:
-        eventually(partial(_is_gone, api, manifest))
+    try:
+        for manifest in made:
+            api.create(manifest)
+        for manifest in made:
+            eventually(partial(_is_served, api, manifest["spec"]))
+        yield
+    finally:
+        for path in map(api.path_of, made):
+            if api.find(path):
+                api.delete(path)
+        for manifest in made:
+            eventually(partial(_is_gone, api, manifest))
 
 
 def definition(api_version: str, kind: str, plural: str, *, is_namespaced: bool = False) -> Manifest:

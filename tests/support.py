@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from reconciler.errors import ClusterError
+from reconciler.sandbox.fleet import Sandbox
 
 OLD_KUEUE = "0.16.2"
+SLOWEST = 4  # how many times as long as here things may take elsewhere; only what fails waits that long
 
 
 class Kfleet(Protocol):
@@ -22,17 +24,29 @@ def kfleet_program() -> str:
 
 def eventually(look: Callable[[], Any], seconds: float = 30) -> Any:
     """What `look` returns once that is something; the last thing it returned is in the failure."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + SLOWEST * seconds
     while not (seen := _seen(look)):
-        assert time.monotonic() < deadline, f"still {seen!r} after {seconds} s"
+        assert time.monotonic() < deadline, f"still {seen!r} after {SLOWEST * seconds} s"
         time.sleep(0.1)
     return seen
 
 
 def _seen(look: Callable[[], Any]) -> Any:
+    """What is not there yet is an object, or the part of one that its controller has still to write."""
     try:
         return look()
+    except (KeyError, IndexError):
+        return None
     except ClusterError as error:
         if error.status == 404:
             return None
         raise
+
+
+def revive(sandbox: Sandbox, cluster: str) -> None:
+    """Start an API server, and all that talks to it: they come back by themselves, but that may take a minute."""
+    server = f"{cluster}/kube-apiserver"
+    sandbox.restart(server)
+    for part in sandbox.state.parts:
+        if part.name.startswith(f"{cluster}/") and part.name != server and part.port:
+            sandbox.restart(part.name)

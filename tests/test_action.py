@@ -1,13 +1,10 @@
-"""The GitHub Action and the GitLab job: their structure, and their steps on a real repository.
+"""The GitHub Action: its structure, and its steps on a real repository.
 
-Only the forge is played: `gh` and `curl` are small programs that keep comments in a file.
+Only the forge is played: `gh` is a small program that keeps comments in a file.
 """
 
 import json
-import os
 import re
-import shutil
-import stat
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -18,15 +15,13 @@ import pytest
 import yaml
 
 from reconciler.texts import COMMENT_LIMIT
-from tests.repositories import ROOT, commit, edit, example_repository, git
+from tests.forges import DOCUMENT, GPUS, Machine, machine, program, snippets
+from tests.repositories import ROOT, commit, edit, git
 from tests.support import kfleet_program
 
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
-DOCUMENT = (ROOT / "docs" / "pull-requests.md").read_text()
 STEPS = {step["name"]: step for step in ACTION["runs"]["steps"]}
 EXPRESSION = re.compile(r"\$\{\{\s*(.*?)\s*\}\}")
-BASH = shutil.which("bash") or "bash"
-GPUS = 'nvidia.com/gpu: "20"'
 # Answers like `gh api --jq '.[] | {id, login: .user.login, body}'`, one comment per line, and keeps what is sent.
 GH = """#!{python}
 import json, os, pathlib, sys
@@ -47,24 +42,15 @@ store.write_text(json.dumps(comments))
 
 
 @dataclass(frozen=True)
-class Runner:
-    """A machine of the forge, with a checkout of a pull request."""
+class Runner(Machine):
+    """A machine of GitHub, and what the workflow gives to the action."""
 
-    folder: Path
-    repo: Path
     inputs: dict[str, str] = field(default_factory=dict)
 
     def step(self, name: str, code: int = 0) -> subprocess.CompletedProcess[str]:
         step = STEPS[name]
         settings = {key: EXPRESSION.sub(self._value, str(value)) for key, value in step.get("env", {}).items()}
-        done = subprocess.run(
-            [BASH, "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", step["run"]],
-            cwd=self.repo,
-            env=self._environment() | settings,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = self.shell(step["run"], self._environment() | settings)
         assert done.returncode == code, done.stderr
         return done
 
@@ -83,8 +69,7 @@ class Runner:
         return next((known.get(one.strip(), "") for one in match[1].split("||") if known.get(one.strip())), "")
 
     def _environment(self) -> dict[str, str]:
-        return os.environ | {
-            "PATH": f"{self.folder / 'bin'}:{Path(kfleet_program()).parent}:{os.environ['PATH']}",
+        return {
             "RUNNER_TEMP": str(self.folder),
             "GITHUB_OUTPUT": str(self.folder / "output"),
             "GITHUB_STEP_SUMMARY": str(self.folder / "summary"),
@@ -95,20 +80,12 @@ class Runner:
 
 @pytest.fixture
 def runner(tmp_path: Path) -> Runner:
-    repo = example_repository(tmp_path / "repo")
-    folder = tmp_path / "runner"
-    (folder / "bin").mkdir(parents=True)
-    (folder / "output").touch()
-    (folder / "forge.json").write_text("[]")
-    program(folder / "bin" / "gh", GH.format(python=sys.executable))
-    inputs = {"base": git(repo, "rev-parse", "HEAD"), "pull-request": "7", "token": "t", "repo": "."}
-    git(repo, "checkout", "--quiet", "-b", "feature")
-    return Runner(folder, repo, inputs)
-
-
-def program(path: Path, text: str) -> None:
-    path.write_text(text)
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    lent = machine(tmp_path)
+    (lent.folder / "output").touch()
+    (lent.folder / "forge.json").write_text("[]")
+    program(lent.folder / "bin" / "gh", GH.format(python=sys.executable))
+    inputs = {"base": git(lent.repo, "rev-parse", "HEAD"), "pull-request": "7", "token": "t", "repo": "."}
+    return Runner(lent.folder, lent.repo, inputs)
 
 
 def test_action_describes_its_inputs_and_outputs_and_uses_all_of_them() -> None:
@@ -201,10 +178,6 @@ def test_trusted_half_comments_with_a_file_that_kfleet_made_and_with_no_other(ru
     assert len(runner.comments()) == 1
 
 
-def snippets(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", DOCUMENT, re.DOTALL)
-
-
 def test_workflows_of_the_document_keep_rights_and_foreign_code_apart() -> None:
     workflows = [yaml.safe_load(text) for text in snippets("yaml") if "\njobs:" in text]
     for workflow in workflows:
@@ -219,32 +192,17 @@ def test_workflows_of_the_document_keep_rights_and_foreign_code_apart() -> None:
     assert len(workflows) == 3
 
 
-def test_gitlab_job_of_the_document_runs_and_keeps_one_note(runner: Runner) -> None:
-    (text,) = [text for text in snippets("yaml") if "CI_MERGE_REQUEST_IID" in text]
-    (job,) = yaml.safe_load(text).values()
-    program(runner.folder / "bin" / "pip", "#!/bin/sh\nexit 0\n")
-    program(runner.folder / "bin" / "curl", f"#!/bin/sh\nprintf '%s\\n' \"$@\" >> {runner.folder}/curl\necho '[]'\n")
-    edit(runner.repo / "fleet" / "queues.yaml", GPUS, 'nvidia.com/gpu: "24"')
-    commit(runner.repo)
-    settings = {
-        "CI_MERGE_REQUEST_DIFF_BASE_SHA": runner.inputs["base"],
-        "CI_API_V4_URL": "https://forge.example.test/api/v4",
-        "CI_PROJECT_ID": "5",
-        "CI_MERGE_REQUEST_IID": "7",
-        "KFLEET_TOKEN": "t",
-    }
-    script = "\n".join((*job.get("before_script", ()), *job["script"]))
-    done = subprocess.run(
-        [BASH, "-e", "-o", "pipefail", "-c", script],
-        cwd=runner.repo,
-        env=runner._environment() | settings,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    sent = (runner.folder / "curl").read_text()
-    assert "https://forge.example.test/api/v4/projects/5/merge_requests/7/notes" in sent
-    assert "| nominal | 20 | 24 | +4 |" in (runner.repo / "kfleet-diff.md").read_text()
-    for path in job["artifacts"]["paths"]:
-        assert (runner.repo / path).is_file()
+def test_live_plan_of_the_document_keeps_a_comment_per_overlay(runner: Runner) -> None:
+    """Without a way to the clusters, which fails the step of the plan, and is told."""
+    (text,) = [text for text in snippets("yaml") if "kfleet plan" in text]
+    program(runner.folder / "bin" / "pip", f"#!/bin/sh\nln -sf {kfleet_program()} {runner.folder}/bin/kfleet\n")
+    settings = {"PATH": runner.path(), "KUBECONFIG": str(runner.folder / "nowhere")}
+    for overlay in ("prod", "dev", "prod"):
+        *before, last = yaml.safe_load(text.replace("prod", overlay))
+        done = [runner.shell(step["run"], settings) for step in before if "run" in step]
+        assert [one.returncode for one in done] == [0, 4], done[-1].stderr
+        assert last["if"] == "${{ !cancelled() }}"
+        runner.inputs.update(last["with"])
+        runner.step("Comment")
+    markers = [comment["body"].splitlines()[0] for comment in runner.comments()]
+    assert markers == ["<!-- kfleet plan prod -->", "<!-- kfleet plan dev -->"]

@@ -15,7 +15,7 @@ VALUES = {"spec", "links", "leavers", "observed", "capacity", "desired", "owners
 VALUES |= {"rollout", "placement"}
 VALUES |= {"checking"}
 STAGES = VALUES | {"kueue", "lint", "observations", "predict", "apply", "status", "health", "preflight", "lease"}
-STAGES |= {"argocd", "compare", "texts", "rights"}
+STAGES |= {"argocd", "compare", "texts", "rights", "permissions"}
 MAY_IMPORT = {
     "errors": set(),
     "objects": {"errors"},
@@ -43,7 +43,8 @@ MAY_IMPORT = {
     "apply": NOUNS | {"ownership", "plan", "ports", "outcome", "rollout"},
     "rights": NOUNS | {"kueue", "spec"},
     "argocd": NOUNS | {"desired"},
-    "preflight": NOUNS | {"kueue", "spec", "links", "desired", "prediction", "rights"},
+    "permissions": NOUNS | {"kueue", "spec", "links", "desired", "prediction", "rights"},
+    "preflight": NOUNS | {"kueue", "spec", "links", "desired", "prediction", "permissions"},
     "lease": NOUNS | {"ports"},
     "health": NOUNS | {"kueue", "desired", "prediction"},
     "texts": set(),
@@ -55,9 +56,8 @@ MAY_IMPORT = {
     "run": NOUNS | STAGES | {"edges", "pipeline", "ports"},
     "cli": NOUNS | STAGES | {"edges", "sandbox", "pipeline", "run"},
 }
-DECIDING = (
-    NOUNS | VALUES | {"argocd", "ports", "kueue", "lint", "health", "rights", "preflight", "status", "texts", "compare"}
-)
+DECIDING = NOUNS | VALUES | {"argocd", "ports", "kueue", "lint", "health", "rights", "permissions", "preflight"}
+DECIDING |= {"status", "texts", "compare"}
 # What a decision may stand on: values, text and arithmetic. Everything else can look at the world.
 PURE_LIBRARIES = {
     "base64", "bisect", "collections", "copy", "dataclasses", "datetime", "decimal", "deepdiff", "difflib", "enum",

@@ -13,15 +13,16 @@ from reconciler.credential import Endpoint, SeenCredential, Token
 from reconciler.desired import compute_desired
 from reconciler.kueue.configuration import Settings
 from reconciler.kueue.frameworks import worker_rules
-from reconciler.links import ClusterFacts, Links
+from reconciler.links import ClusterFacts, Links, Permission
 from reconciler.objects import Check, ClusterName, Manifest, Obstacle, Ref
 from reconciler.observed import Observations
 from reconciler.ownership.applyset import SetName
+from reconciler.permissions import with_answers
 from reconciler.plan import Plan
 from reconciler.plan.record import plan_record
 from reconciler.ports import ApiKind
 from reconciler.prediction import ClusterView
-from reconciler.preflight import Facts, find_obstacles
+from reconciler.preflight import Facts, find_doubts, find_obstacles
 from reconciler.spec.schema import schema_folder
 from reconciler.status import plan_exit_code, plan_markdown, plan_text
 from tests.desired.fleets import flavor, queue, spec_of
@@ -138,6 +139,21 @@ def test_kinds_of_jobs_that_a_worker_lacks_are_told_once() -> None:
     assert "RayJob.ray.io; JobSet.jobset.x-k8s.io, which the manager's Kueue watches" in found[0][2]
 
 
+def test_kinds_of_jobs_that_the_kueue_of_a_worker_leaves_alone_are_told() -> None:
+    """Every cluster serves pods, whatever its Kueue does with them. Deployments are not sent, their pods are."""
+    every = {("", "Pod"): (), ("apps", "Deployment"): ()}
+    views = {name: replace(VIEWS[name], served={**VIEWS[name].served, **every}) for name in (EAST, WEST)}
+    links = replace(LINKS, settings=Settings(("batch/job", "pod", "deployment", "ray.io/rayjob")))
+    facts = {
+        **LINKS.facts,
+        EAST: ClusterFacts("v0.19.0", EVERYTHING, frameworks=("batch/job",)),
+        WEST: ClusterFacts("v0.19.0", EVERYTHING, frameworks=("batch/job", "pod")),
+    }
+    found = [entry for entry in obstacles(replace(links, facts=facts), **views) if "does not manage" in entry[2]]
+    problem = "its Kueue does not manage pod, and the manager's Kueue sends such jobs there"
+    assert found == [(EAST, "frameworks", problem)]
+
+
 def role_views() -> ClusterView:
     name = "kfleet-test-multikueue"
     live = {
@@ -204,6 +220,26 @@ def test_right_to_escalate_is_as_good_as_the_rights_themselves() -> None:
 def test_rights_to_named_objects_count_for_kfleet() -> None:
     named = ({**EVERYTHING[0], "resourceNames": ["kfleet-test"]},)
     assert obstacles(with_facts(EAST, ClusterFacts("", named))) == []
+
+
+def test_rights_that_a_server_cannot_list_are_in_doubt_and_told_only_when_it_denies_them() -> None:
+    reading = ({"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list"]},)
+    unsure = with_facts(EAST, ClusterFacts("", reading, has_all_rules=False))
+    assert obstacles(unsure) == []
+    desired, workers = compute_desired(SPEC, Observations(links=unsure)), SPEC.clusters[1:]
+    doubts = find_doubts(Facts(SPEC, desired, tuple(VIEWS.values()), unsure, workers))
+    assert set(doubts) == {EAST}
+    assert Permission("create", GROUP, "clusterqueues") in doubts[EAST]
+    assert Permission("create", "", "serviceaccounts/token", "kueue-system") in doubts[EAST]
+    assert Permission("escalate", RBAC, "clusterroles") in doubts[EAST]
+    assert Permission("watch", "batch", "jobs") in doubts[EAST]
+    assert not any(one.verb in {"get", "list"} for one in doubts[EAST])
+    assert obstacles(with_answers(unsure, doubts)) == []
+    denied = Permission("delete", GROUP, "clusterqueues")
+    allowed = {EAST: [one for one in doubts[EAST] if one != denied]}
+    assert obstacles(with_answers(unsure, allowed)) == [
+        (EAST, "rights", "kfleet may not delete clusterqueues.kueue.x-k8s.io")
+    ]
 
 
 def given(credential: SeenCredential) -> list[str]:

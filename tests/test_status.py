@@ -10,9 +10,9 @@ from reconciler.plan.model import Cause, FieldChange
 from reconciler.status import (
     COLOURS,
     COMMENT_LIMIT,
-    MARKER,
     SIGNS,
     apply_exit_code,
+    marker,
     narrowed,
     outcome_text,
     plan_exit_code,
@@ -166,7 +166,7 @@ def test_narrowed_keeps_the_objects_of_the_patterns_and_every_refusal() -> None:
 def test_markdown_is_a_table_and_a_foldable_part_per_cluster() -> None:
     made = plan(change(), change("day", Action.DELETE), change("dusk", Action.KEEP), gaps=(GAP,), refusals=(REFUSAL,))
     assert plan_markdown(made).splitlines() == [
-        MARKER,
+        marker(),
         "### kfleet plan for `test`",
         "",
         "| cluster | create | update | replace | delete | hold | keep |",
@@ -184,6 +184,11 @@ def test_markdown_is_a_table_and_a_foldable_part_per_cluster() -> None:
         "",
         "</details>",
     ]
+
+
+def test_markdown_names_the_overlay_in_marker_and_title() -> None:
+    lines = plan_markdown(plan(change()), "prod").splitlines()
+    assert lines[:2] == ["<!-- kfleet plan prod -->", "### kfleet plan for `test`, overlay `prod`"]
 
 
 def test_markdown_of_a_plan_without_changes_has_no_foldable_part() -> None:
@@ -209,7 +214,7 @@ LONG_REFUSALS = tuple(Refusal(Refused.INVALID, "y" * 100, HUB, ref(f"q{number}")
 def test_markdown_fits_into_a_comment(made: Plan) -> None:
     text = plan_markdown(made)
     assert len(text) <= COMMENT_LIMIT
-    assert text.startswith(MARKER)
+    assert text.startswith(marker())
     assert text.count("<details>") == text.count("</details>")
     assert " left out: the comment would be too long</summary>" in text
 

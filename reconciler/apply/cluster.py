@@ -34,7 +34,7 @@ def delete_objects(port: ClusterPort, plan: ClusterPlan, patience: Patience) -> 
     left = [change for change in changes if change.ref not in {outcome.ref for outcome in outcomes}]
     for _, wave in groupby(sorted(left, key=lambda change: -change.wave), key=lambda change: change.wave):
         members = list(wave)
-        stayed = next((outcome.ref for outcome in outcomes if not outcome.is_done), None)
+        stayed = next((outcome for outcome in outcomes if not outcome.is_done), None)
         outcomes += _left_alone(members, stayed) if stayed else _in_waves(port, members, patience)
     return tuple(outcomes)
 
@@ -60,9 +60,9 @@ def end_inventory(port: ClusterPort, plan: ClusterPlan, patience: Patience) -> N
             raise
 
 
-def _left_alone(changes: Iterable[Change], stayed: Ref) -> list[Outcome]:
-    problem = f"not tried, because {stayed} is still there"
-    return [Outcome(change.ref, change.action, problem, attempts=0) for change in changes]
+def _left_alone(changes: Iterable[Change], stayed: Outcome) -> list[Outcome]:
+    problem, is_waiting = f"not tried, because {stayed.ref} is still there", stayed.is_waiting
+    return [Outcome(change.ref, change.action, problem, attempts=0, is_waiting=is_waiting) for change in changes]
 
 
 def _members(changes: Iterable[Change]) -> list[Ref]:

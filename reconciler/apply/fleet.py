@@ -11,8 +11,8 @@ from reconciler.apply.retry import Patience
 from reconciler.apply.tokens import issue_tokens
 from reconciler.errors import ClusterError
 from reconciler.objects import ClusterName
-from reconciler.outcome import ClusterOutcome
-from reconciler.plan.model import ClusterPlan, Plan
+from reconciler.outcome import ClusterOutcome, Outcome
+from reconciler.plan.model import Action, Change, ClusterPlan, Plan, Reason
 from reconciler.plan.placements import PlacementStep
 from reconciler.ports import ClusterPort
 
@@ -32,10 +32,31 @@ def apply_plan(
     work.run(workers, write)
     work.run(managers, write)
     work.run(managers, _finish)
+    why = _why_later(plan, manager, work.outcomes)
     if plan.placements:
         work.run(managers, partial(_place, plan.placements))
-    work.run(workers, _finish)
+    work.run(workers, partial(_finish_later, why) if why else _finish)
     return tuple(work.outcomes[entry.name] for entry in chosen)
+
+
+def _why_later(plan: Plan, manager: ClusterName | None, outcomes: Mapping[ClusterName, ClusterOutcome]) -> str:
+    """What keeps workers from losing anything: a manager that was not changed as planned may still count on it."""
+    if manager is None:
+        return ""
+    part = next((entry for entry in plan.clusters if entry.name == manager), None)
+    if part is None:
+        return f"{manager} could not be seen"
+    if manager not in outcomes:
+        return f"the changes of {manager} were refused"
+    if not outcomes[manager].is_done:
+        return f"not all changes of {manager} were made"
+    held = next((change for change in part.changes if _is_put_off(change)), None)
+    return f"{held.ref} is held: {held.reason}" if held else ""
+
+
+def _is_put_off(change: Change) -> bool:
+    is_unseen_config = change.reason is Reason.UNSEEN and change.ref.kind == "MultiKueueConfig"
+    return change.reason is Reason.SUSPENDED or is_unseen_config
 
 
 class _Work:
@@ -99,3 +120,15 @@ def _finish(port: ClusterPort, cluster: ClusterPlan, before: ClusterOutcome, pat
     if after.is_done and cluster.is_complete:
         (end_inventory if cluster.is_ending else narrow_inventory)(port, cluster, patience)
     return after
+
+
+def _finish_later(
+    why: str, port: ClusterPort, cluster: ClusterPlan, before: ClusterOutcome, patience: Patience
+) -> ClusterOutcome:
+    """Nothing is deleted, and it is said what was not; the next run looks again."""
+    deletes = [change for change in cluster.changes if change.action is Action.DELETE]
+    if not (deletes and before.is_done):
+        return _finish(port, cluster, before, patience)
+    problem = f"not tried, because {why}"
+    later = [Outcome(change.ref, change.action, problem, attempts=0, is_waiting=True) for change in deletes]
+    return replace(before, outcomes=(*before.outcomes, *later))

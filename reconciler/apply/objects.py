@@ -4,7 +4,7 @@ import time
 from datetime import timedelta
 
 from reconciler.apply.configuration import roll_out
-from reconciler.apply.retry import Patience, with_retries
+from reconciler.apply.retry import Patience, check_allowed, with_retries
 from reconciler.errors import ClusterError
 from reconciler.objects import Manifest
 from reconciler.outcome import Outcome
@@ -39,7 +39,7 @@ def carry_out(port: ClusterPort, change: Change, patience: Patience) -> Outcome:
                 return removed
         if change.is_taken_over:
             with_retries(lambda: _take_over(port, manifest), patience)
-        _, attempts = with_retries(lambda: _apply(port, change, manifest), patience)
+        _, attempts = with_retries(lambda: _apply(port, change, manifest, patience), patience)
     except ClusterError as error:
         return Outcome(change.ref, change.action, masked_problem(change.ref.kind, error.problem))
     return Outcome(change.ref, change.action, attempts=attempts)
@@ -52,30 +52,45 @@ def drain(port: ClusterPort, change: Change, patience: Patience) -> Outcome:
         # With its uid, so that the server refuses where another queue has taken the name.
         stop = {"metadata": {"uid": change.uid}, "spec": {"stopPolicy": "HoldAndDrain"}}
         with_retries(lambda: port.patch(path, stop), patience)
-        deadline = time.monotonic() + DRAINED_WITHIN.total_seconds()
-        while count := _reserving(port.get(path)):
-            if time.monotonic() > deadline:
-                problem = f"{count} workloads still hold its quota {DRAINED_WITHIN.seconds} s after it was stopped"
-                return Outcome(change.ref, change.action, problem)
+        wait = _Wait(DRAINED_WITHIN, patience)
+        while count := _reserving(with_retries(lambda: port.get(path), patience)[0]):
+            if wait.is_over():
+                return wait.outcome(change, f"{count} workloads still hold its quota", "it was stopped")
             time.sleep(_POLL)
     except ClusterError as error:
         return Outcome(change.ref, change.action, "" if error.status == 404 else error.problem)
     return Outcome(change.ref, change.action)
 
 
+class _Wait:
+    """Until something is as it should be, or for as long as it may take here."""
+
+    def __init__(self, limit: timedelta, patience: Patience) -> None:
+        self._limit, self._is_cut = limit, patience.awaited < limit
+        self._deadline = time.monotonic() + min(limit, patience.awaited).total_seconds()
+
+    def is_over(self) -> bool:
+        return time.monotonic() > self._deadline
+
+    def outcome(self, change: Change, problem: str, begin: str, more: str = "", attempts: int = 1) -> Outcome:
+        """Not done: who did not wait for long says so, and not how long it took."""
+        after = "" if self._is_cut else f" {self._limit.seconds} s after {begin}"
+        return Outcome(change.ref, change.action, f"{problem}{after}{more}", attempts, is_waiting=self._is_cut)
+
+
 def _reserving(queue: Manifest) -> int:
     return int((queue.get("status") or {}).get("reservingWorkloads") or 0)
 
 
-def _apply(port: ClusterPort, change: Change, manifest: Manifest) -> None:
-    path = _path(port, change, manifest)
+def _apply(port: ClusterPort, change: Change, manifest: Manifest, patience: Patience) -> None:
+    path = _path(port, change, manifest, patience)
     if change.reason is Reason.RELEASED:
         port.patch(path, _LET_GO)
         return
     port.apply_at(path, manifest, manager=FIELD_MANAGER, is_forced=change.is_forced, is_dry_run=False)
 
 
-def _path(port: ClusterPort, change: Change, manifest: Manifest) -> str:
+def _path(port: ClusterPort, change: Change, manifest: Manifest, patience: Patience) -> str:
     """A kind that came into being a moment ago is not in what the connection remembers."""
     try:
         return port.path_of(manifest)
@@ -89,6 +104,7 @@ def _path(port: ClusterPort, change: Change, manifest: Manifest) -> str:
                 f"{manifest['apiVersion']} {change.ref.kind} is not served {SERVED_WITHIN.seconds} s after it came"
             )
             raise ClusterError(port.cluster, problem, status=404)
+        check_allowed(patience)
         time.sleep(_POLL)
     return paths[0]
 
@@ -115,12 +131,11 @@ def _delete(port: ClusterPort, change: Change, manifest: Manifest, patience: Pat
     """Delete what the plan saw and nothing else of its name, and wait until it is gone."""
     path = port.path_of(manifest)
     attempts = _delete_seen(port, path, change, patience)
-    deadline = time.monotonic() + GONE_WITHIN.total_seconds()
+    wait = _Wait(GONE_WITHIN, patience)
     while (left := with_retries(lambda: port.find(path), patience)[0]) and left["metadata"].get("uid") == change.uid:
-        if time.monotonic() > deadline:
+        if wait.is_over():
             finalizers = ", ".join(left["metadata"].get("finalizers") or ()) or "none"
-            problem = f"still there {GONE_WITHIN.seconds} s after its deletion; finalizers: {finalizers}"
-            return Outcome(change.ref, change.action, problem, attempts)
+            return wait.outcome(change, "still there", "its deletion", f"; finalizers: {finalizers}", attempts)
         time.sleep(_POLL)
     return Outcome(change.ref, change.action, attempts=attempts)
 

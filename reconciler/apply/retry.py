@@ -20,12 +20,16 @@ class Patience:
     `forbidden` says why nothing may be written any more; then no request is sent. Patience is for a
     cluster, not for each of its objects: where it ran out once (`is_spent`) every other request gets one attempt, and
     where the server did not even answer (`is_silent`) none.
+
+    `awaited` bounds how long the effect of a write is waited for, until an object is gone or a queue is empty: whoever
+    comes again soon need not stand there while other clusters wait.
     """
 
     total: timedelta = timedelta(seconds=40)
     first: timedelta = timedelta(milliseconds=200)
     longest: timedelta = timedelta(seconds=5)
     forbidden: Callable[[], str] = lambda: ""
+    awaited: timedelta = timedelta.max
     is_spent: Event = field(default_factory=Event, compare=False)
     is_silent: Event = field(default_factory=Event, compare=False)
 

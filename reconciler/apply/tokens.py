@@ -47,7 +47,7 @@ def _with_token(change: Change, ports: Mapping[ClusterName, ClusterPort], patien
     if port is None:
         return Outcome(change.ref, change.action, f"no token: there is no connection to {wish.worker}")
     try:
-        return replace(change, manifest=_filled(port, change.manifest, wish, patience))
+        return change._replace(manifest=_filled(port, change.manifest, wish, patience))
     except ClusterError as error:
         problem = f"no token: {wish.worker}: {error.problem}"
         return Outcome(change.ref, change.action, problem)

@@ -21,6 +21,6 @@ def _moments(ledger: Ledger, rules: Rules, now: datetime) -> Iterator[datetime]:
         yield from (max(since + rules.policy.shrink_delay, now) for since in entry.lower_since.values())
         timeout = rules.timeouts.get(entry.source)
         if timeout is not None and entry.freshness is Freshness.FRESH:
-            silent_at = entry.last.seen_at + effective_timeout(entry, timeout)
+            silent_at = entry.last.seen_at + effective_timeout(entry.last, timeout)
             # Its time is over and it still counts: somebody has to listen for a while before its silence does.
             yield silent_at if silent_at > now else now + patience(entry.last.period)

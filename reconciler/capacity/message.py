@@ -54,6 +54,15 @@ def read_announcement(payload: bytes) -> Announcement:
     return Announcement(amounts, labels, taints, (*label_problems, *taint_problems))
 
 
+def problem_of_message(payload: bytes) -> str:
+    """Why a message cannot be used, or nothing."""
+    try:
+        read_announcement(payload)
+    except BadMessageError as error:
+        return str(error)
+    return ""
+
+
 def _read_amounts(quotas: Any) -> Amounts:
     if not isinstance(quotas, dict):
         raise BadMessageError("quotas is no JSON object")

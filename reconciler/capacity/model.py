@@ -39,13 +39,15 @@ class Entry:
     """What is remembered of a source.
 
     `granted` is what counts: at least what was seen last, more where a smaller capacity has not stood long enough
-    (`lower_since`, by resource), and nothing where the source is stale.
+    (`lower_since`, by resource, and `lower_most`, the most that was seen of it since then), and nothing where the
+    source is stale.
     """
 
     last: Sighting
     changed_at: datetime
     granted: Amounts
     lower_since: Mapping[str, datetime] = field(default_factory=dict)
+    lower_most: Amounts = field(default_factory=dict)
     freshness: Freshness = Freshness.FRESH
 
     @property
@@ -85,7 +87,11 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class CapacityLook:
-    """What counts now (`ledger`), what was remembered before (`kept`), and what somebody should know."""
+    """What counts now (`ledger`), what was remembered before (`kept`), and what somebody should know.
+
+    `unread` says why nobody knows what was remembered before: nothing may be written by such a look. `bad_messages`
+    counts, by message bus, what could not be used.
+    """
 
     now: datetime
     kept: Ledger = EMPTY
@@ -93,6 +99,8 @@ class CapacityLook:
     usage: Usage = field(default_factory=dict)
     gaps: tuple[Gap, ...] = ()
     conditions: tuple[str, ...] = ()
+    unread: str = ""
+    bad_messages: Mapping[str, int] = field(default_factory=dict)
 
 
 def in_order(sightings: Iterable[Sighting], first: Iterable[Source]) -> tuple[Sighting, ...]:

@@ -61,6 +61,7 @@ def entry_record(entry: Entry) -> Mapping[str, Any]:
         "amounts": amounts_record(entry.last.amounts),
         "granted": amounts_record(entry.granted) if entry.granted != entry.last.amounts else None,
         "lowerSince": {name: since.isoformat() for name, since in entry.lower_since.items()},
+        "lowerMost": amounts_record(entry.lower_most),
         "labels": entry.last.labels,
         "taints": list(entry.last.taints),
         "period": entry.last.period.total_seconds() if entry.last.period else None,
@@ -85,6 +86,7 @@ def read_entry(record: Mapping[str, Any]) -> Entry:
         read_time(record["changedAt"]),
         read_amounts(record["granted"]) if "granted" in record else amounts,
         {name: read_time(since) for name, since in record.get("lowerSince", {}).items()},
+        read_amounts(record.get("lowerMost", {})),
         Freshness.STALE if record.get("stale") else Freshness.FRESH,
     )
 

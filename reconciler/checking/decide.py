@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from reconciler.checking.fit import fit
-from reconciler.checking.kinds import DEPLOYMENT, POD, priority_of_pods
+from reconciler.checking.kinds import DEPLOYMENT, POD, STATEFUL_SET, priority_of_pods
 from reconciler.checking.model import Answer, Checked, Objection, Reason, Submission, Verdict
 from reconciler.checking.notes import notes_on
 from reconciler.checking.selectors import is_selected
-from reconciler.checking.sending import is_carried, sending_of, stays_behind, way_to_workers
+from reconciler.checking.sending import is_carried, not_carried, sending_of, stays_behind, way_to_workers
 from reconciler.checking.state import ClusterState, FleetState
 from reconciler.kueue.kinds import KueueVersion
 from reconciler.kueue.labels import QUEUE_LABEL
@@ -26,10 +26,11 @@ DEFAULTING_SINCE = KueueVersion(0, 12)
 SELECTING_SINCE = KueueVersion(0, 15)
 # Before, the webhooks left out the exempt namespaces for pods and what is made of pods alone.
 EXEMPTING_SINCE = KueueVersion(0, 19)
-MADE_OF_PODS = (DEPLOYMENT, "statefulset")
+MADE_OF_PODS = (DEPLOYMENT, STATEFUL_SET)
 RUNS_UNSEEN = (
     "if its webhooks leave the namespace out too, as Kueue's Helm chart has it, it runs at once, past every quota"
 )
+CARRIED_LATER = "KubeStellar then carries it to a worker that has room; which one is not played here"
 # Classes that every cluster brings.
 SYSTEM_PRIORITIES = frozenset(("system-cluster-critical", "system-node-critical"))
 
@@ -64,12 +65,18 @@ def _answer(submission: Submission, fleet: FleetState, name: ClusterName) -> Ans
     answer = _admit(queued, state)
     sending = sending_of(state, answer.cluster_queue)
     if is_carried(state, answer.cluster_queue):
-        return replace(answer, objections=(*answer.objections, *stays_behind(queued)), is_carried=True)
+        return _carried(answer, queued, fleet)
     if sending is None:
         return answer
     workers = tuple(_worker(queued, fleet, worker) for worker in sending)
     objections = (*answer.objections, *way_to_workers(queued, state), *_unwilling(workers))
     return replace(answer, objections=objections, workers=workers)
+
+
+def _carried(answer: Answer, submission: Submission, fleet: FleetState) -> Answer:
+    against = (*stays_behind(submission), *not_carried(submission, answer.assignments, fleet.carried))
+    notes = answer.notes if against else (*answer.notes, CARRIED_LATER)
+    return replace(answer, objections=(*answer.objections, *against), notes=notes, is_carried=True)
 
 
 def _unseen(fleet: FleetState, name: ClusterName) -> Answer:

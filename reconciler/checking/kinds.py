@@ -1,6 +1,6 @@
 """Every kind of job that Kueue can queue, and what it reads in one."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from reconciler.checking import templates
@@ -9,10 +9,15 @@ from reconciler.checking.model import PodSet, Submission
 from reconciler.kueue.labels import PRIORITY_LABEL, QUEUE_LABEL
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.objects import Manifest, group_of
+from reconciler.spec.kubestellar import CarriedKind
 from reconciler.spec.minicluster import FLUX_GROUP, MINI_CLUSTER
 
 POD = "pod"
 DEPLOYMENT = "deployment"
+STATEFUL_SET = "statefulset"
+LEADER_WORKER_SET = "leaderworkerset.x-k8s.io/leaderworkerset"
+# Kueue holds back the pods of these one by one, and nothing holds back the whole.
+GATED_PODS = frozenset((POD, DEPLOYMENT, STATEFUL_SET, LEADER_WORKER_SET))
 
 PodSets = Callable[[Manifest], Iterator[PodSet]]
 
@@ -32,9 +37,9 @@ FORMS: Mapping[tuple[str, str], JobForm] = {
     ("batch", "CronJob"): JobForm("batch/job", templates.of_cron_job),
     ("", "Pod"): JobForm(POD, templates.of_pod),
     ("apps", "Deployment"): JobForm(DEPLOYMENT, templates.of_each_replica, has_copies=True),
-    ("apps", "StatefulSet"): JobForm("statefulset", templates.of_stateful_set),
+    ("apps", "StatefulSet"): JobForm(STATEFUL_SET, templates.of_stateful_set),
     ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): JobForm(
-        "leaderworkerset.x-k8s.io/leaderworkerset", templates.of_leader_worker_set, has_copies=True
+        LEADER_WORKER_SET, templates.of_leader_worker_set, has_copies=True
     ),
     ("jobset.x-k8s.io", "JobSet"): JobForm("jobset.x-k8s.io/jobset", templates.of_job_set),
     ("ray.io", "RayJob"): JobForm("ray.io/rayjob", templates.of_ray_job),
@@ -50,6 +55,12 @@ FORMS: Mapping[tuple[str, str], JobForm] = {
 }
 NO_PODS = "its pods stand in other objects, so that only its queue is looked at"
 ALIKE = "all pods of its group are taken to be alike"
+
+
+def carried_frameworks(kinds: Iterable[CarriedKind]) -> frozenset[str]:
+    """The integrations whose jobs KubeStellar carries, where it carries these kinds."""
+    named = {FORMS[key].framework for one in kinds if (key := (one.group, one.kind)) in FORMS}
+    return frozenset(named - GATED_PODS)
 
 
 def read_submission(manifest: Manifest) -> Submission | None:

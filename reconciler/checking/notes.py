@@ -18,9 +18,7 @@ def notes_on(submission: Submission, state: ClusterState, queue: Manifest, found
     yield from _not_played(submission, state)
     for check in as_list(at(queue, "spec", "admissionChecksStrategy", "admissionChecks")):
         controller = as_text(at(state.checks.get(as_text(at(check, "name"))), "spec", "controllerName"))
-        if controller == CARRIER:
-            yield "KubeStellar then carries it to a worker that has room; which one is not played here"
-        elif controller not in ("", CONTROLLER):
+        if controller not in ("", CONTROLLER, CARRIER):
             yield f"then {controller} decides too (AdmissionCheck {at(check, 'name')})"
 
 

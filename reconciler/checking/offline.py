@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from reconciler.checking.kinds import carried_frameworks
 from reconciler.checking.settings import admission_settings
 from reconciler.checking.state import ClusterState, Facts, FleetState, build_state
 from reconciler.desired import Desired, offline_api
@@ -15,6 +16,7 @@ def offline_fleet(spec: FleetSpec, desired: Desired) -> FleetState:
     return FleetState(
         {cluster.name: _state(spec, desired, cluster) for cluster in spec.clusters},
         spec.manager.name if spec.manager else None,
+        carried=carried_frameworks(spec.fleet.kubestellar.kinds),
     )
 
 

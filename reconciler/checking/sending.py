@@ -1,10 +1,11 @@
 """What MultiKueue adds: which workers a queue sends its jobs to, and which jobs it cannot send."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from reconciler.checking.kinds import DEPLOYMENT
-from reconciler.checking.model import Objection, Reason, Submission, Verdict
+from reconciler.checking.kinds import DEPLOYMENT, GATED_PODS, POD
+from reconciler.checking.model import Assignment, Objection, Reason, Submission, Verdict
 from reconciler.checking.state import ClusterState
+from reconciler.checking.templates import LEAST
 from reconciler.kueue.frameworks import FRAMEWORKS
 from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.reading import as_list, as_text, at
@@ -12,6 +13,7 @@ from reconciler.objects import ClusterName
 
 CONTROLLER = f"{GROUP}/multikueue"
 CARRIER = "kubestellar.io/ks-kueue"
+KINDS = "name the kind in the Fleet's spec.kubestellar.kinds"
 
 
 def sending_of(state: ClusterState, queue: str) -> tuple[ClusterName, ...] | None:
@@ -40,6 +42,24 @@ def way_to_workers(submission: Submission, state: ClusterState) -> Iterator[Obje
     if submission.managed_by not in ("", CONTROLLER):
         problem = f"spec.managedBy is {submission.managed_by}, so that MultiKueue on {state.name} leaves it alone"
         yield Objection(Verdict.NEVER, Reason.NOT_SENT, problem, f"leave it out, Kueue sets it to {CONTROLLER}")
+
+
+def not_carried(
+    submission: Submission, assignments: Iterable[Assignment], carried: frozenset[str]
+) -> Iterator[Objection]:
+    """What has quota on the manager and would never leave it: it would hold the quota for ever."""
+    if submission.framework not in carried:
+        what = "plain pods" if submission.framework == POD else f"a {submission.kind}"
+        other = "make it a Job" if submission.framework in GATED_PODS else KINDS
+        problem, remedy = f"KubeStellar cannot carry {what}", f"use a queue with another dispatch, or {other}"
+        yield Objection(Verdict.NEVER, Reason.NOT_SENT, problem, remedy)
+    counts = {one.name: one.count for one in submission.pod_sets}
+    for one in assignments:
+        if one.count < counts.get(one.pod_set, 0):
+            problem = (
+                f"Kueue would admit {one.count} of {counts[one.pod_set]} pods, and KubeStellar carries all or none"
+            )
+            yield Objection(Verdict.NEVER, Reason.NOT_SENT, problem, f"remove the annotation {LEAST}")
 
 
 def stays_behind(submission: Submission) -> Iterator[Objection]:

@@ -49,11 +49,12 @@ class ClusterState:
 
 @dataclass(frozen=True, slots=True)
 class FleetState:
-    """The clusters that are known, and why others are not."""
+    """The clusters that are known, and why others are not; `carried` are the frameworks that KubeStellar carries."""
 
     clusters: Mapping[ClusterName, ClusterState]
     manager: ClusterName | None = None
     lost: Mapping[ClusterName, str] = field(default_factory=dict)
+    carried: frozenset[str] = frozenset()
 
 
 def build_state(name: ClusterName, manifests: Iterable[Manifest], facts: Facts) -> ClusterState:

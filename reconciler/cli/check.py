@@ -23,6 +23,7 @@ from reconciler.spec.targets import ANNOTATION, read_targets
 
 NOT_ADMITTED = 3
 INCOMPLETE = 4
+NO_JOBS = "no job in what was given: nothing was checked"
 LEFT_OUT = "not considered: LimitRanges, overhead of RuntimeClasses, preemption, room in topologies"
 
 
@@ -57,6 +58,7 @@ def check(
     \b
     Exit codes:
       0  all are admitted
+      1  a file cannot be read, or no file holds a job
       3  one waits, is never admitted, or is not queued at all
       4  one cannot be told, because a cluster or a capacity was not seen
     """
@@ -65,6 +67,9 @@ def check(
     _refuse_strangers(computed, clusters)
     fleet = _live(computed, timeout) if is_live else offline_fleet(computed.spec, computed.desired)
     rows = [*_rows(documents, computed, fleet, clusters)]
+    if not rows:
+        # A build step that writes nothing must not look like jobs that are all admitted.
+        raise click.ClickException(NO_JOBS)
     if output == "json":
         click.echo(json.dumps({"live": is_live, "jobs": [row_record(row) for row in rows]}, indent=2))
     else:

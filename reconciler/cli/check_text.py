@@ -52,7 +52,7 @@ def _with_flavors(answer: Answer, name: str) -> str:
 
 def summary(rows: list[Row]) -> str:
     counts = {verdict: sum(row.checked.verdict is verdict for row in rows) for verdict in Verdict}
-    return ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count) or "no jobs"
+    return ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
 
 
 def row_record(row: Row) -> dict[str, Any]:

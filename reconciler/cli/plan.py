@@ -83,7 +83,7 @@ def plan(
     if output == "json":
         click.echo(json.dumps(plan_record(shown, source.overlay), indent=2))
     elif output == "markdown":
-        click.echo(plan_markdown(shown))
+        click.echo(plan_markdown(shown, source.overlay))
     else:
         click.echo(plan_text(shown, paint, f"{time.monotonic() - started:.1f} s"))
     return plan_exit_code(made, is_detailed=is_detailed)

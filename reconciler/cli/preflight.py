@@ -47,10 +47,10 @@ def preflight(source: Source, timeout: float, is_verbose: bool, output: str) -> 
         with shown_work(is_verbose=is_verbose):
             computed = observe_fleet(computed, connections, is_thorough=True, looking=Looking(timedelta()))
             views = view_fleet(computed, connections)
+            obstacles = obstacles_of(computed, views, connections.ports)
     finally:
         connections.close()
     gaps = (*computed.desired.gaps, *connections.gaps, *(gap for view in views for gap in view.gaps))
-    obstacles = obstacles_of(computed, views)
     by_name = {view.name: view for view in views}
     rows = [_row(computed, cluster.name, by_name, gaps, obstacles) for cluster in computed.spec.clusters]
     if output == "json":

@@ -41,9 +41,10 @@ def status(source: Source, looking: Looking, timeout: float, output: str) -> int
         computed = observe_fleet(computed, connections, looking=looking)
         tell_conditions(computed)
         looks = look_at_fleet(computed, connections)
+        obstacles = obstacles_of(computed, looks.views, connections.ports)
     finally:
         connections.close()
-    made = replace(make_plan(computed.spec, looks), obstacles=obstacles_of(computed, looks.views))
+    made = replace(make_plan(computed.spec, looks), obstacles=obstacles)
     ailments = ailments_of(computed, looks.views)
     names = dict.fromkeys((*(entry.name for entry in computed.spec.clusters), *(view.name for view in looks.views)))
     rows = [{**_row(name, looks, made, ailments), "suspended": computed.spec.is_suspended(name)} for name in names]

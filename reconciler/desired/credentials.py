@@ -24,6 +24,7 @@ from reconciler.desired.shape import desired_object, kueue_manifest
 from reconciler.kueue.configuration import assumed_settings
 from reconciler.kueue.frameworks import worker_rules
 from reconciler.links import Links
+from reconciler.objects import Ref
 from reconciler.spec.model import Cluster, FleetSpec
 
 _RBAC = "rbac.authorization.k8s.io"
@@ -45,13 +46,19 @@ def credential_objects(
             yield link
 
 
-def account_name(spec: FleetSpec) -> str:
+def account_name(fleet: str) -> str:
     """The ServiceAccount on every worker that the manager logs in as."""
-    return f"multikueue-{spec.fleet.name}"
+    return f"multikueue-{fleet}"
 
 
-def role_name(spec: FleetSpec) -> str:
-    return f"kfleet-{spec.fleet.name}-multikueue"
+def role_name(fleet: str) -> str:
+    return f"kfleet-{fleet}-multikueue"
+
+
+def is_login(ref: Ref, fleet: str) -> bool:
+    """Whether an object on a worker is a part of what lets the manager in."""
+    role = ref.kind in {"ClusterRole", "ClusterRoleBinding"} and ref.name == role_name(fleet)
+    return role or (ref.kind == "ServiceAccount" and ref.name == account_name(fleet))
 
 
 def _waits(worker: Cluster, links: Links | None) -> str:
@@ -82,9 +89,9 @@ def _source(worker: Cluster) -> dict[str, Any]:
 def _account_objects(
     spec: FleetSpec, manager: Cluster, worker: Cluster, links: Links | None
 ) -> Iterator[DesiredObject]:
-    namespace, role = worker.kueue.namespace, role_name(spec)
-    subject = {"kind": "ServiceAccount", "name": account_name(spec), "namespace": namespace}
-    account = _plain("v1", "ServiceAccount", account_name(spec), namespace)
+    namespace, role = worker.kueue.namespace, role_name(spec.fleet.name)
+    subject = {"kind": "ServiceAccount", "name": account_name(spec.fleet.name), "namespace": namespace}
+    account = _plain("v1", "ServiceAccount", account_name(spec.fleet.name), namespace)
     binding = {
         **_plain(_API, "ClusterRoleBinding", role),
         "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": role},
@@ -122,7 +129,7 @@ def _secret(spec: FleetSpec, manager: Cluster, worker: Cluster, links: Links | N
 
 
 def _wish(spec: FleetSpec, worker: Cluster, endpoint: Endpoint, seen: SeenCredential, links: Links) -> TokenWish:
-    namespace, account = worker.kueue.namespace, account_name(spec)
+    namespace, account = worker.kueue.namespace, account_name(spec.fleet.name)
     is_asked_for = worker.name in links.rotations
     reason = reason_to_issue(seen, subject_of(namespace, account), links.now, is_asked_for=is_asked_for)
     kept = "" if reason or seen.token is None else seen.token.text

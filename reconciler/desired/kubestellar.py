@@ -5,7 +5,6 @@ on which nodes the job runs. A policy names the kinds that it carries: other obj
 ClusterMetrics, are none of its business.
 """
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -24,6 +23,7 @@ from reconciler.spec.kubestellar import (
     Collectors,
     KubeStellar,
     PolicyShape,
+    policy_name,
     shape_of_release,
 )
 from reconciler.spec.model import Cluster, FleetSpec, Queue
@@ -32,7 +32,6 @@ from reconciler.spec.workers import carried_by, carried_queues, placement_check,
 API_VERSION = "control.kubestellar.io/v1alpha1"
 CONTROLLER = "kubestellar.io/ks-kueue"
 COLLECTOR = "kfleet-job-status"
-LONGEST_NAME = 63
 
 
 def kubestellar_objects(spec: FleetSpec, quota: QuotaTable, seen: Observations) -> Iterator[DesiredObject]:
@@ -50,15 +49,6 @@ def kubestellar_objects(spec: FleetSpec, quota: QuotaTable, seen: Observations) 
     for worker, queue in carried_by(spec):
         yield desired_object(manager, _binding_policy(worker, settings, shape), queue.document)
     yield from _carriers(manager, settings, shape, queues[0])
-
-
-def policy_name(worker: Cluster) -> str:
-    """KubeStellar uses it as the value of a label, which takes 63 characters."""
-    name = f"kfleet-{worker.name}"
-    if len(name) <= LONGEST_NAME:
-        return name
-    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
-    return f"{name[: LONGEST_NAME - 9].rstrip('-.')}-{digest}"
 
 
 def cluster_labels(worker: Cluster, select_by: Sequence[str]) -> dict[str, str]:
@@ -120,7 +110,7 @@ def _binding_policy(worker: Cluster, settings: KubeStellar, shape: PolicyShape) 
     }
     if not shape.is_singleton_in_clause:
         content["wantSingletonReportedState"] = True
-    return _manifest("BindingPolicy", policy_name(worker), content)
+    return _manifest("BindingPolicy", policy_name(worker.name), content)
 
 
 def _clause(worker: Cluster, group: str, plurals: list[str], shape: PolicyShape) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Workers on their way out: who keeps a seat in a MultiKueueConfig, which queues are held meanwhile, and what for.
 
 Decision: a worker of the spec that cannot be seen keeps its seat, because it comes back; one that left the spec may
-never come back, so what the manager itself knows to run there decides.
+never come back, so what the manager itself knows to run there decides. Where the manager's configs were not seen, they
+stay as they are, because somebody may sit there whom nobody has asked.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,7 +12,9 @@ from reconciler.desired.model import DesiredObject, Leaving
 from reconciler.desired.queues import DRAIN
 from reconciler.desired.shape import desired_object, kueue_manifest, without_empty
 from reconciler.desired.workers import check_name, seated_workers
+from reconciler.desired.written import offline_api
 from reconciler.kueue.reading import as_list, as_map, as_text, at
+from reconciler.kueue.structure import largest_count
 from reconciler.leavers import Departed, Leavers, Seat
 from reconciler.objects import ClusterName, Manifest
 from reconciler.spec.choices import Dispatch, StopPolicy
@@ -30,15 +33,16 @@ def firm_seats(spec: FleetSpec) -> Mapping[str, frozenset[str]]:
 
 def still_here(spec: FleetSpec, leavers: Leavers | None) -> Leavers:
     """Of all that leave, those that cannot go yet: seats to be kept, and clusters to be left as they are."""
-    if leavers is None:
-        return Leavers()
-    wanted = {(config, cluster) for config, clusters in _wanted_seats(spec, leavers) for cluster in clusters}
+    if leavers is None or leavers.problem:
+        return leavers or Leavers()
+    wanted = dict(_wanted_seats(spec, leavers))
     in_spec = {cluster.name for cluster in spec.clusters}
-    seats = tuple(
-        seat
-        for seat in leavers.seats
-        if (seat.config, seat.cluster) not in wanted and not _may_leave(seat, is_in_spec=seat.cluster in in_spec)
-    )
+    leaving = [seat for seat in leavers.seats if seat.cluster not in wanted.get(seat.config, ())]
+    stuck = [seat for seat in leaving if not _may_leave(seat, is_in_spec=seat.cluster in in_spec)]
+    # A config that the spec wants no more goes as a whole. Until then Kueue asks everybody who sits there, and learns
+    # nothing of its jobs where one does not let it in.
+    whole = {seat.config for seat in leaving if seat.config not in wanted and (seat in stuck or seat.is_busy)}
+    seats = tuple(seat for seat in leaving if seat in stuck or seat.config in whole)
     sitting = {seat.cluster for seat in seats}
     return Leavers(
         seats,
@@ -47,12 +51,33 @@ def still_here(spec: FleetSpec, leavers: Leavers | None) -> Leavers:
             for departed in leavers.departed
             if not departed.problem and (departed.cluster.name in sitting or any(map(_reserving, departed.queues)))
         ),
+        sitting=leavers.sitting,
     )
 
 
 def staying_in(config: str, waiting: Leavers) -> tuple[ClusterName, ...]:
     """The clusters that a config keeps although the spec does not want them there."""
     return tuple(seat.cluster for seat in waiting.seats if seat.config == config)
+
+
+def with_room(config: str, wanted: Sequence[str], waiting: Leavers, manager: Cluster) -> tuple[str, ...]:
+    """Those of the wanted whom a config takes beside the ones that cannot leave it yet; who sits there already stays.
+
+    One too many, and Kueue would refuse the config, so that nobody could leave it either.
+    """
+    staying = staying_in(config, waiting)
+    if not staying:
+        return tuple(wanted)
+    most = largest_count("MultiKueueConfig", "spec.clusters", offline_api(manager).version)
+    room = len(wanted) if most is None else max(most - len(staying), 0)
+    first = sorted(wanted, key=lambda name: (config, name) not in waiting.sitting)
+    taken = frozenset(first[:room])
+    return tuple(name for name in wanted if name in taken)
+
+
+def held_for(waiting: Leavers) -> str:
+    """Why a config has to stay as it is; empty where it need not."""
+    return f"who sits in the live config was not seen ({waiting.problem})" if waiting.problem else ""
 
 
 def held_queues(spec: FleetSpec, waiting: Leavers, made: Iterable[DesiredObject]) -> Iterator[DesiredObject]:
@@ -132,6 +157,8 @@ def _state(seats: Sequence[Seat], departed: Departed | None) -> str:
         return f"it cannot be seen, so nobody knows what runs there ({problem})"
     if count := sum(map(_reserving, departed.queues if departed else ())):
         return f"{count} workloads still hold quota there"
+    if seats and all(seat.is_held for seat in seats):
+        return "nothing runs there, but the manager still has jobs for others that leave with it"
     return "its queues are just being stopped, and the next run goes on"
 
 

@@ -16,6 +16,7 @@ from reconciler.capacity.sources import is_at
 from reconciler.desired.capacity import Quota
 from reconciler.desired.model import DesiredObject
 from reconciler.desired.queues import resource_groups
+from reconciler.desired.room import Guest, Room, left_out_text, room_on, seat
 from reconciler.desired.shape import desired_object, kueue_manifest
 from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.upgrade import to_canonical
@@ -49,6 +50,7 @@ class _Offer:
 class _Chosen:
     usable: tuple[_Offer, ...]
     refused: Mapping[str, str]
+    covered: tuple[str, ...] = ()
 
 
 def master_queue_objects(spec: FleetSpec, pools: tuple[Pool, ...] | None) -> MasterObjects:
@@ -57,15 +59,16 @@ def master_queue_objects(spec: FleetSpec, pools: tuple[Pool, ...] | None) -> Mas
     gaps: list[Gap] = []
     taken: set[str] = set()
     for master in spec.master_queues:
-        chosen = _choose(_offers(master, pools or ()), taken)
+        clusters = spec.targeted(master.targets)
+        chosen = _fitted(master, _choose(_offers(master, pools or ()), taken), pools or (), room_on(clusters))
         taken |= {offer.name for offer in chosen.usable if offer.pool is not None}
         unknown = {"its pools": "not observed"} if pools is None and any(entry.nats for entry in master.flavors) else {}
-        for cluster in spec.targeted(master.targets):
+        for cluster in clusters:
             where = f"MasterQueue {master.name}"
             gaps += [Gap(cluster.name, f"{where}: {what}", why) for what, why in {**unknown, **chosen.refused}.items()]
             objects += (
                 desired_object(cluster, manifest, master.document, *notes)
-                for manifest, notes in _manifests(master, chosen.usable)
+                for manifest, notes in _manifests(master, chosen)
             )
     return MasterObjects(tuple(objects), tuple(gaps))
 
@@ -105,14 +108,38 @@ def _refusal(offer: _Offer, taken: set[str]) -> str:
     return f"there is a flavor {offer.name} already; rename an entry of the MasterQueue" if offer.name in taken else ""
 
 
-def _manifests(master: MasterQueue, offers: tuple[_Offer, ...]) -> Iterator[tuple[Manifest, tuple[str, ...]]]:
+def _fitted(master: MasterQueue, chosen: _Chosen, pools: tuple[Pool, ...], room: Room) -> _Chosen:
+    """What a queue has room for. Pools stand in the order in which they were met."""
+    if master.template is None:
+        return chosen
+    limits = (lending.limits for entry in master.flavors for lending in entry.lend_to)
+    said = (entry.nominal_quota or {} for entry in master.flavors)
+    named = {name for amounts in (NOMINAL_DEFAULTS, *limits, *said) for name in amounts}
+    position = {pool.place: number for number, pool in enumerate(pools)}
+    ordered = sorted(chosen.usable, key=lambda offer: position[offer.pool.place] if offer.pool is not None else -1)
+    guests = (Guest(offer.name, offer.nominal, is_invited=offer.pool is None) for offer in ordered)
+    seated = seat(room, named, guests)
+    pools_left = tuple(one.pool.place.name for one in ordered if one.pool and one.name in seated.left_out)
+    left = {
+        f"some {what}": left_out_text(names)
+        for what, names in (("pools", pools_left), ("resources of its pools", seated.left_resources))
+        if names
+    }
+    return _Chosen(
+        tuple(offer for offer in chosen.usable if offer.name not in seated.left_out),
+        {**chosen.refused, **left},
+        (*NOMINAL_DEFAULTS, *sorted(seated.resources - NOMINAL_DEFAULTS.keys())),
+    )
+
+
+def _manifests(master: MasterQueue, chosen: _Chosen) -> Iterator[tuple[Manifest, tuple[str, ...]]]:
+    offers, covered = chosen.usable, chosen.covered
     for offer in offers:
         if offer.pool is not None:
             note = ("the pool is silent",) if offer.pool.freshness is Freshness.STALE else ()
             yield _resource_flavor(offer.entry, offer.name, offer.pool), note
     if master.template is None:
         return
-    covered = _covered(master, offers)
     quotas = [Quota(offer.name, _covering(offer.nominal, covered), {}, {}) for offer in offers]
     yield _cluster_queue(master, master.name, quotas)
     for branch, entries in _branches(master).items():
@@ -122,14 +149,6 @@ def _manifests(master: MasterQueue, offers: tuple[_Offer, ...]) -> Iterator[tupl
             if offer.entry.name in entries
         ]
         yield _cluster_queue(master, branch, borrowed)
-
-
-def _covered(master: MasterQueue, offers: tuple[_Offer, ...]) -> tuple[str, ...]:
-    """The four resources that are always covered, and whatever else a pool or the spec names."""
-    limits = (lending.limits for entry in master.flavors for lending in entry.lend_to)
-    said = (entry.nominal_quota or {} for entry in master.flavors)
-    others = {name for amounts in (*(offer.nominal for offer in offers), *limits, *said) for name in amounts}
-    return (*NOMINAL_DEFAULTS, *sorted(others - NOMINAL_DEFAULTS.keys()))
 
 
 def _covering(amounts: Amounts, covered: tuple[str, ...]) -> Amounts:

@@ -4,19 +4,20 @@ Decision: one flavor on the manager, named `workers`, because Kueue does not car
 the worker: a quota per flavor there would only be bookkeeping, and could keep a job from a worker that has room.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from reconciler.desired.capacity import Quota, QuotaTable
 from reconciler.desired.credentials import credential_objects
-from reconciler.desired.leaving import staying_in
+from reconciler.desired.leaving import held_for, staying_in, with_room
 from reconciler.desired.model import DesiredObject
 from reconciler.desired.queues import cluster_queue, namespaces_of_queues, resource_groups
 from reconciler.desired.shape import desired_object, kueue_manifest, without_empty
 from reconciler.desired.workers import check_name, seated_workers
 from reconciler.kueue.kinds import GROUP
 from reconciler.leavers import Leavers
+from reconciler.links import Links
 from reconciler.objects import ClusterName
 from reconciler.observed import Amounts, Observations
 from reconciler.quantity import ZERO, Quantity
@@ -37,7 +38,7 @@ def multikueue_objects(
     if manager is None or not queues:
         return
     namespaces = namespaces_of_queues(spec)
-    seatings = [_seating(spec, queue, seen.leavers, waiting) for queue in queues]
+    seatings = [_seating(spec, queue, manager, seen.leavers, waiting) for queue in queues]
     for seating in seatings:
         queue = seating.queue
         entries = written_quota(queue) if queue.manager_quota else [_sum_of_workers(seating, quota)]
@@ -45,22 +46,26 @@ def multikueue_objects(
         manifest = cluster_queue(queue, manager, groups, namespaces.get(queue.name, ()))
         yield from _queue_objects(manager, seating, manifest)
     yield from _flavors(spec, manager, queues)
-    connected = {name for seating in seatings for name in seating.names}
-    yield from credential_objects(spec, manager, [one for one in spec.clusters if one.name in connected], seen.links)
+    yield from _logins(spec, manager, seatings, seen.links)
 
 
 @dataclass(frozen=True, slots=True)
 class _Seating:
-    """The workers of a queue: all, those that its config wants, and those that cannot leave it yet."""
+    """The workers of a queue: all, those that its config takes, and those that cannot leave it yet.
+
+    `outside` are wanted and find no seat before one of these goes. `held` says why nobody knows who sits there.
+    """
 
     queue: Queue
     workers: tuple[Cluster, ...]
-    wanted: tuple[Cluster, ...]
+    wanted: tuple[str, ...]
     staying: tuple[ClusterName, ...]
+    outside: tuple[str, ...]
+    held: str
 
     @property
     def names(self) -> list[str]:
-        return [*(worker.name for worker in self.wanted), *self.staying]
+        return [*self.wanted, *self.staying]
 
     @property
     def is_drained(self) -> bool:
@@ -69,19 +74,37 @@ class _Seating:
     @property
     def offering(self) -> tuple[Cluster, ...]:
         """Those that count: a drained one as long as its jobs do, or they would take the room of the others."""
-        return tuple(worker for worker in self.workers if not worker.is_drained or worker.name in self.staying)
+        inside = [worker for worker in self.workers if worker.name not in self.outside]
+        return tuple(one for one in inside if not one.is_drained or one.name in self.staying or self.held)
 
 
-def _seating(spec: FleetSpec, queue: Queue, leavers: Leavers | None, waiting: Leavers) -> _Seating:
-    wanted = seated_workers(spec, queue, leavers)
-    return _Seating(queue, workers_of(spec, queue), wanted, staying_in(check_name(queue), waiting))
+def _seating(spec: FleetSpec, queue: Queue, manager: Cluster, leavers: Leavers | None, waiting: Leavers) -> _Seating:
+    config = check_name(queue)
+    names = [worker.name for worker in seated_workers(spec, queue, leavers)]
+    wanted = with_room(config, names, waiting, manager)
+    outside = tuple(name for name in names if name not in wanted)
+    return _Seating(queue, workers_of(spec, queue), wanted, staying_in(config, waiting), outside, held_for(waiting))
+
+
+def _logins(
+    spec: FleetSpec, manager: Cluster, seatings: Iterable[_Seating], links: Links | None
+) -> Iterator[DesiredObject]:
+    """One for each worker that has a seat. Nobody is let in for a seat of which it is not known whether it is taken."""
+    connected = {name for seating in seatings for name in seating.names}
+    workers = [worker for worker in spec.clusters if worker.name in connected]
+    held = next((seating.held for seating in seatings if seating.held), "")
+    certain = [worker for worker in workers if not (held and worker.is_drained)]
+    yield from credential_objects(spec, manager, certain, links)
+    doubtful = [worker for worker in workers if held and worker.is_drained]
+    yield from (replace(entry, held=held) for entry in credential_objects(spec, manager, doubtful, links))
 
 
 def _queue_objects(manager: Cluster, seating: _Seating, manifest: dict[str, Any]) -> Iterator[DesiredObject]:
     queue, name = seating.queue, check_name(seating.queue)
     content = {"clusters": seating.names} | without_empty({"quotaManagement": queue.quota_management})
     config = kueue_manifest("MultiKueueConfig", name, content)
-    yield desired_object(manager, config, queue.document, *_seat_notes(seating))
+    made = desired_object(manager, config, queue.document, *_seat_notes(seating))
+    yield replace(made, held=seating.held)
     parameters = {"apiGroup": GROUP, "kind": "MultiKueueConfig", "name": name}
     check = {"controllerName": CONTROLLER, "parameters": parameters}
     yield desired_object(manager, kueue_manifest("AdmissionCheck", name, check), queue.document)
@@ -102,6 +125,8 @@ def _seat_notes(seating: _Seating) -> Iterator[str]:
         yield f"all workers are drained; {seating.names[0]} stays, because Kueue wants at least one"
     if seating.staying:
         yield f"{', '.join(seating.staying)} cannot leave yet"
+    if seating.outside:
+        yield f"{', '.join(seating.outside)} must wait for a free seat: Kueue takes no more than {len(seating.names)}"
 
 
 def _checked_by(check: str, manifest: dict[str, Any]) -> dict[str, Any]:

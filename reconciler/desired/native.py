@@ -1,8 +1,9 @@
 """Objects that the fleet holds as they are written, brought to Kueue's newest API version where they are Kueue's."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from reconciler.desired.leaving import staying_in
+from reconciler.desired.leaving import held_for, staying_in, with_room
 from reconciler.desired.miniclusters import with_queue
 from reconciler.desired.model import DesiredObject
 from reconciler.desired.queues import held
@@ -16,11 +17,13 @@ from reconciler.spec.model import Cluster, FleetSpec
 
 
 def native_objects(spec: FleetSpec, waiting: Leavers) -> Iterator[DesiredObject]:
+    why = held_for(waiting)
     for entry in spec.objects:
         for cluster in spec.targeted(entry.targets):
             labelled = with_queue(_fitting(entry.current, cluster, waiting), spec, cluster)
             notes = (*entry.notes, *([labelled.note] if labelled.note else ()))
-            yield desired_object(cluster, labelled.manifest, entry.document, *notes)
+            made = desired_object(cluster, labelled.manifest, entry.document, *notes)
+            yield replace(made, held=why) if why and made.ref.kind == "MultiKueueConfig" else made
 
 
 def _fitting(manifest: Manifest, cluster: Cluster, waiting: Leavers) -> Manifest:
@@ -34,5 +37,6 @@ def _fitting(manifest: Manifest, cluster: Cluster, waiting: Leavers) -> Manifest
         policy = held(cluster, StopPolicy.HOLD_AND_DRAIN if is_evicting else StopPolicy.HOLD)
         return {**manifest, "spec": {**content, "stopPolicy": policy.value}}
     if kind is KIND_BY_NAME["MultiKueueConfig"] and (staying := staying_in(manifest["metadata"]["name"], waiting)):
-        return {**manifest, "spec": {**content, "clusters": [*as_list(content.get("clusters")), *staying]}}
+        wanted = with_room(manifest["metadata"]["name"], as_list(content.get("clusters")), waiting, cluster)
+        return {**manifest, "spec": {**content, "clusters": [*wanted, *staying]}}
     return manifest

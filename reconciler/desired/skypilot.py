@@ -57,8 +57,11 @@ def configuration_text(tenant: Tenant) -> str:
 
 
 def provisioning_of(spec: FleetSpec, queue: Queue) -> tuple[Tenant, Provisioning] | None:
-    """What the first team of a queue says; lint sees to it that the others say the same."""
-    for tenant in spec.tenants:
+    """What the first team of a queue says; lint sees to it that the others say the same.
+
+    Workers of KubeStellar have no Kueue that could ask for nodes.
+    """
+    for tenant in spec.tenants if queue.dispatch is not Dispatch.KUBESTELLAR else ():
         if tenant.queue == queue.name and tenant.skypilot and tenant.skypilot.provisioning:
             return tenant, tenant.skypilot.provisioning
     return None

@@ -13,10 +13,10 @@ def check_name(queue: Queue) -> str:
 def seated_workers(spec: FleetSpec, queue: Queue, leavers: Leavers | None) -> tuple[Cluster, ...]:
     """Those that are not drained. Kueue wants at least one: where all are drained, one that has a seat keeps it.
 
-    While nobody has looked what runs on a drained worker, it has to stay.
+    While nobody has seen what runs on a drained worker, it has to stay.
     """
     workers = workers_of(spec, queue)
-    if leavers is None:
+    if leavers is None or leavers.problem:
         return workers
     active = tuple(worker for worker in workers if not worker.is_drained)
     sitting = {seat.cluster for seat in leavers.seats if seat.config == check_name(queue)}

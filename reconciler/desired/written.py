@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from reconciler.desired.model import DesiredObject
 from reconciler.errors import SpecError
-from reconciler.kueue.kinds import NEWEST, KueueVersion, kind_of, newest_served, parse_version
+from reconciler.kueue.kinds import NEWEST, Kind, KueueVersion, kind_of, newest_served, parse_version
 from reconciler.kueue.rules import check_object
 from reconciler.kueue.write import CannotExpressError, to_version
 from reconciler.objects import Manifest
@@ -21,8 +21,8 @@ class KueueApi:
     version: KueueVersion
     served: Mapping[str, str] = field(default_factory=dict)
 
-    def api_version(self, kind_name: str, newest: str) -> str:
-        return self.served.get(kind_name, newest)
+    def api_version(self, kind: Kind) -> str:
+        return self.served.get(kind.name) or newest_served(kind, self.version)
 
 
 def offline_api(cluster: Cluster) -> KueueApi:
@@ -37,7 +37,7 @@ def written(entry: DesiredObject, api: KueueApi) -> Manifest:
         return entry.manifest
     if entry.document.kind == MASTER_QUEUE:
         _refuse_excess(entry, api)
-    target = api.api_version(kind.name, newest_served(kind, api.version))
+    target = api.api_version(kind)
     if not target:
         raise entry.document.error((), f"{entry.ref}: kueue {api.version} has no {kind.name}")
     try:

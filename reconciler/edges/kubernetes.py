@@ -160,13 +160,20 @@ class ApiServer:
 
     def _collection(self, manifest: Manifest) -> str:
         api_version, kind = manifest["apiVersion"], manifest["kind"]
-        found = next((entry for entry in self.kinds(api_version) if entry.kind == kind), None)
+        found = self._served(api_version, kind)
+        if found is None:
+            # It may have come since somebody asked.
+            self.forget_kinds()
+            found = self._served(api_version, kind)
         if found is None:
             raise ClusterError(self.cluster, f"{api_version} {kind} is not served here", status=404, reason="NotFound")
         root = _api_root(api_version)
         if not found.is_namespaced:
             return f"{root}/{found.plural}"
         return f"{root}/namespaces/{manifest['metadata'].get('namespace', 'default')}/{found.plural}"
+
+    def _served(self, api_version: str, kind: str) -> ApiKind | None:
+        return next((entry for entry in self.kinds(api_version) if entry.kind == kind), None)
 
     def _discover(self, api_version: str) -> tuple[ApiKind, ...]:
         answer = self.find(_api_root(api_version))

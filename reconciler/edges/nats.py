@@ -1,7 +1,8 @@
 """A NATS server that is listened to: in a thread of its own, where the last message of every subject is kept.
 
 Decision: the last message only, because it says all that a pool is; so that a thousand messages a second take no more
-memory than one, and a slow reader never falls behind.
+memory than one, and a slow reader never falls behind. One that cannot be used takes nobody's place. How long ago a
+message came is measured, and told by the clock only when somebody asks: a clock that is set makes no pool silent.
 """
 
 import asyncio
@@ -9,7 +10,7 @@ import re
 import ssl
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -22,6 +23,8 @@ from reconciler.ports import Heard, Message
 
 MOST_SUBJECTS = 2000
 LARGEST_PAYLOAD = 64 * 1024
+# Where there is no room for a new pool, one that has not spoken for so long makes some.
+FORGOTTEN_AFTER = 3600.0
 INTERVALS = 5
 CONNECT_TIMEOUT = 2
 RECONNECT_PAUSE = 0.5
@@ -42,13 +45,25 @@ class Login:
     tls: ssl.SSLContext | None = field(default=None, repr=False)
 
 
-class NatsFeed:
-    """Listens from its making until it is closed, and connects again by itself."""
+@dataclass(frozen=True, slots=True)
+class _Said:
+    payload: bytes
+    ticks: float
+    period: timedelta | None
 
-    def __init__(self, login: Login, subjects: Iterable[str]) -> None:
-        self._login, self._subjects = login, tuple(subjects)
+
+class NatsFeed:
+    """Listens from its making until it is closed, and connects again by itself.
+
+    `check` says what is wrong with a payload, or nothing. Whoever spoke last is the last one in `_said`.
+    """
+
+    def __init__(self, login: Login, subjects: Iterable[str], check: Callable[[bytes], str]) -> None:
+        self._login, self._subjects, self._check = login, tuple(subjects), check
         self._changed = threading.Condition()
-        self._messages: dict[str, Message] = {}
+        self._said: dict[str, _Said] = {}
+        self._bad: dict[str, str] = {}
+        self._bad_count = 0
         self._intervals: dict[str, tuple[float, ...]] = {}
         self._last: dict[str, float] = {}
         self._since: float | None = None
@@ -60,9 +75,15 @@ class NatsFeed:
 
     def heard(self) -> Heard:
         with self._changed:
-            listened = 0.0 if self._since is None else time.monotonic() - self._since
+            now, ticks = datetime.now(UTC), time.monotonic()
+            listened = 0.0 if self._since is None else ticks - self._since
             problem = "" if self._since is not None else self._problem or "not connected yet"
-            return Heard(dict(self._messages), timedelta(seconds=listened), problem, self._ignored)
+            messages = {
+                subject: Message(said.payload, now - timedelta(seconds=ticks - said.ticks), said.period)
+                for subject, said in self._said.items()
+            }
+            bad = dict(self._bad)
+            return Heard(messages, timedelta(seconds=listened), problem, self._ignored, bad, self._bad_count)
 
     def wait(self, timeout: timedelta) -> bool:
         with self._changed:
@@ -150,15 +171,32 @@ class NatsFeed:
             self._tell()
 
     async def _on_message(self, message: Msg) -> None:
+        subject, ticks = message.subject, time.monotonic()
+        is_short = len(message.data) <= LARGEST_PAYLOAD
+        problem = self._check(message.data) if is_short else ""
         with self._changed:
-            is_known = message.subject in self._messages
-            if len(message.data) > LARGEST_PAYLOAD or (not is_known and len(self._messages) >= MOST_SUBJECTS):
+            if problem:
+                self._bad_count += 1
+                if subject in self._bad or len(self._bad) < MOST_SUBJECTS:
+                    self._bad[subject] = problem
+            elif is_short and (subject in self._said or self._has_room(ticks)):
+                self._bad.pop(subject, None)
+                self._said.pop(subject, None)
+                self._said[subject] = _Said(message.data, ticks, self._period(subject, ticks))
+            else:
                 self._ignored += 1
                 return
-            self._messages[message.subject] = Message(
-                message.data, datetime.now(UTC), self._period(message.subject, time.monotonic())
-            )
             self._tell()
+
+    def _has_room(self, ticks: float) -> bool:
+        if len(self._said) < MOST_SUBJECTS:
+            return True
+        oldest, said = next(iter(self._said.items()))
+        if ticks - said.ticks < FORGOTTEN_AFTER:
+            return False
+        for known in (self._said, self._intervals, self._last):
+            known.pop(oldest, None)
+        return True
 
     def _period(self, subject: str, now: float) -> timedelta | None:
         """The longest of the last few pauses; two messages in a row say nothing about how often a pool speaks."""

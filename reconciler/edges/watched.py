@@ -27,6 +27,7 @@ UNFOLLOWED = ("/workloads", "/pods", "/secrets", "/events", "/jobs")
 # By the beginning of their selector, the exceptions: whoever places jobs has to hear of them at once.
 FOLLOWED = ("!kueue.x-k8s.io/multikueue-origin", "kubestellar.io/cluster", "kueue.x-k8s.io/queue-name")
 KINDS_LAST = 60.0
+SETTLING = 30.0  # a definition that was just written stands in discovery a moment later
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 
 Key = tuple[str, str]
@@ -50,6 +51,7 @@ class WatchedServer(ApiServer):
         self._ended = threading.Event()
         self._stream = Stream(self)
         self._discovered: tuple[float, tuple[ApiKind, ...]] = (0.0, ())
+        self._settled_at = 0.0
 
     def close(self) -> None:
         self._ended.set()
@@ -92,7 +94,8 @@ class WatchedServer(ApiServer):
 
     def discover(self) -> tuple[ApiKind, ...]:
         asked, kinds = self._discovered
-        if not kinds or time.monotonic() - asked > KINDS_LAST:
+        lasts = KINDS_LAST if time.monotonic() > self._settled_at else 0.0
+        if not kinds or time.monotonic() - asked > lasts:
             kinds = super().discover()
             self._discovered = (time.monotonic(), kinds)
         return kinds
@@ -113,6 +116,7 @@ class WatchedServer(ApiServer):
             for collection in holding:
                 collection.end_own(path, answer)
         if path.startswith("/apis/apiextensions.k8s.io/"):
+            self._settled_at = time.monotonic() + SETTLING
             self.forget_kinds()
         return answer
 

@@ -1,13 +1,13 @@
 """What ails the objects of a fleet, and what to do about it."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from reconciler.desired import Desired, DesiredObject
 from reconciler.health.dead_ends import DeadEnd, find_dead_ends
 from reconciler.kueue.health import explain
 from reconciler.kueue.reading import as_map
-from reconciler.objects import ClusterName, Manifest, Ref
+from reconciler.objects import Manifest, Ref
 from reconciler.prediction import ClusterView
 
 CONDITION = "Active"
@@ -30,18 +30,14 @@ class Ailment:
         return f"{self.ref}: {self.reason or 'not looked at yet'}: {words}"
 
 
-def find_ailments(
-    desired: Desired, views: Sequence[ClusterView], drained: Collection[ClusterName] = ()
-) -> Iterator[Ailment]:
+def find_ailments(desired: Desired, views: Sequence[ClusterView]) -> Iterator[Ailment]:
     """The wanted objects that are there and not well, and what MultiKueue misses on workers without saying so.
 
-    What is not there is the plan's matter. On a cluster that is `drained` queues are meant to stand still, and so is a
-    manager's queue whose workers all are.
+    What is not there is the plan's matter. A queue that the fleet wants to stand still is well when it does.
     """
     for view in views:
         entries = desired.of_cluster(view.name)
-        queues = [entry for entry in entries if entry.ref.kind == "ClusterQueue" and _is_stopped(entry)]
-        stopped = {entry.ref.name for entry in queues if view.name in drained or _waits_with_workers(entry)}
+        stopped = {entry.ref.name for entry in entries if entry.ref.kind == "ClusterQueue" and _is_stopped(entry)}
         for entry in entries:
             live = view.live.get(entry.ref)
             ailment = _judge(entry.ref, live) if entry.ref.kind in KINDS and live is not None else None
@@ -61,18 +57,11 @@ def _is_stopped(entry: DesiredObject) -> bool:
     return as_map(entry.manifest.get("spec")).get("stopPolicy") in HELD
 
 
-def _waits_with_workers(entry: DesiredObject) -> bool:
-    """Whether the fleet stops a queue whose document says nothing of it."""
-    spec = as_map(entry.document.value.get("spec"))
-    return entry.document.kind == "Queue" and spec.get("stopPolicy") not in HELD
-
-
 def _is_wished(ailment: Ailment, entry: DesiredObject, stopped: set[str]) -> bool:
     """Whether the fleet itself stops the queue, or the one behind it."""
-    if entry.ref.kind == "ClusterQueue":
-        return ailment.reason == "Stopped" and entry.ref.name in stopped
     is_behind = as_map(entry.manifest.get("spec")).get("clusterQueue") in stopped
-    return ailment.reason == "ClusterQueueIsInactive" and is_behind
+    is_idle = ailment.reason == "ClusterQueueIsInactive" and is_behind
+    return is_idle or (ailment.reason == "Stopped" and _is_stopped(entry))
 
 
 def _judge(ref: Ref, live: Manifest) -> Ailment | None:

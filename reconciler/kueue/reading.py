@@ -35,7 +35,7 @@ def as_text(value: Any) -> str:
 def at(value: Any, *path: str) -> Any:
     """The value below, or None where the path ends early."""
     for step in path:
-        value = as_map(value).get(step)
+        value = value.get(step) if isinstance(value, MAPS) else None
     return value
 
 

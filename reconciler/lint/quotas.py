@@ -17,7 +17,8 @@ from reconciler.spec.document import FieldPath
 from reconciler.spec.model import Flavor, Queue, QuotaEntry
 
 BYTES = ("memory", "ephemeral-storage", "hugepages-")
-INFINITE_BYTES = Quantity(2**60 * NANO)
+# 128Pi: more than the largest machines have, and less than the 1000000000Gi that documents write for "no limit".
+INFINITE_BYTES = Quantity(2**57 * NANO)
 INFINITE_COUNT = Quantity(10**9 * NANO)
 
 

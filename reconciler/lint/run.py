@@ -55,6 +55,7 @@ OF_SPEC: tuple[Check, ...] = (
     credentials.check_credentials,
     configuration.check_configurations,
     skypilot.check_pod_integration,
+    skypilot.check_carried_teams,
     skypilot.check_queue_names,
     skypilot.check_provisioning,
     tenants.check_same_local_queue,

@@ -1,4 +1,4 @@
-"""KF092 to KF096: teams that use SkyPilot."""
+"""KF092 to KF097: teams that use SkyPilot."""
 
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
@@ -12,8 +12,9 @@ from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.lint.model import Remark
 from reconciler.lint.remarks import about, misnamed
 from reconciler.lint.view import View
+from reconciler.spec.choices import Dispatch
 from reconciler.spec.document import FieldPath
-from reconciler.spec.model import Cluster, Tenant
+from reconciler.spec.model import Cluster, Queue, Tenant
 
 LINES = "spec.kueue.config: {integrations: {frameworks: {add: [pod]}}}"
 CLASSES = (
@@ -30,14 +31,27 @@ _QUEUES: tuple[FieldPath, ...] = (
 
 
 def check_pod_integration(view: View) -> Iterator[Remark]:
-    """SkyPilot runs plain pods, which Kueue lets pass by where it is not told to hold them."""
-    queues = {queue.name: queue for queue in view.spec.queues}
-    for tenant in _teams(view):
-        for cluster in submitting_clusters(view.spec, queues.get(tenant.queue)):
+    """SkyPilot runs plain pods, which Kueue lets pass by where it is not told to hold them.
+
+    The manager that sends them and the clusters that run them must both know of pods.
+    """
+    for tenant, queue in _with_queues(view):
+        if queue.dispatch is Dispatch.KUBESTELLAR:
+            continue
+        asked = (*submitting_clusters(view.spec, queue), *view.clusters_of_queue[queue.name])
+        for cluster in {cluster.name: cluster for cluster in asked}.values():
             if not _has_pods(cluster):
                 problem = f"nothing in the fleet says that the Kueue of {cluster.name} manages plain pods"
                 hint = f"add to Cluster {cluster.name}: {LINES}"
                 yield Remark("KF092", tenant.document, ("spec", "skypilot"), problem, hint)
+
+
+def check_carried_teams(view: View) -> Iterator[Remark]:
+    for tenant, queue in _with_queues(view):
+        if queue.dispatch is Dispatch.KUBESTELLAR:
+            problem = f"SkyPilot runs plain pods, and KubeStellar, which serves queue {queue.name}, carries none"
+            hint = "give the team a queue with dispatch none or multikueue"
+            yield Remark("KF097", tenant.document, ("spec", "queue"), problem, hint)
 
 
 def check_queue_names(view: View) -> Iterator[Remark]:
@@ -90,6 +104,11 @@ def check_classes(view: View) -> Iterator[Remark]:
 
 def _teams(view: View) -> Iterator[Tenant]:
     return (tenant for tenant in view.spec.tenants if tenant.skypilot is not None)
+
+
+def _with_queues(view: View) -> Iterator[tuple[Tenant, Queue]]:
+    queues = {queue.name: queue for queue in view.spec.queues}
+    return ((tenant, queues[tenant.queue]) for tenant in _teams(view) if tenant.queue in queues)
 
 
 def _wish(tenant: Tenant) -> object:

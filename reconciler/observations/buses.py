@@ -1,11 +1,11 @@
 """Pools as a message bus announces them."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from reconciler.capacity.message import BadMessageError, read_announcement
+from reconciler.capacity.message import read_announcement
 from reconciler.capacity.model import Sighting, Source
 from reconciler.capacity.sources import Sources
 from reconciler.observed import PoolPlace
@@ -18,12 +18,13 @@ CONNECTED_WITHIN = timedelta(seconds=5)
 
 @dataclass(frozen=True, slots=True)
 class BusLook:
-    """What was heard. `problems` name pools whose messages are bad in part or in whole."""
+    """What was heard. `problems` name pools whose messages are bad in part or in whole, `bad` counts such messages."""
 
     sightings: tuple[Sighting, ...]
     listened: Mapping[str, timedelta]
     silent: Mapping[str, str]
     problems: tuple[str, ...]
+    bad: Mapping[str, int]
 
 
 def listen(
@@ -50,13 +51,11 @@ def read_heard(heard: Mapping[str, Heard], sources: Sources) -> BusLook:
     sightings: list[Sighting] = []
     problems: list[str] = []
     for bus, one in heard.items():
-        for place, subject in _places(bus, one, sources).items():
+        spoilt = _places(bus, one.bad, sources).values()
+        problems += [f"{bus}: {subject}: the message {one.bad[subject]}" for subject in spoilt]
+        for place, subject in _places(bus, one.messages, sources).items():
             message = one.messages[subject]
-            try:
-                said = read_announcement(message.payload)
-            except BadMessageError as error:
-                problems.append(f"{bus}: {subject}: the message {error}")
-                continue
+            said = read_announcement(message.payload)
             problems += [f"{bus}: {subject}: {problem}" for problem in said.problems]
             source = Source(CapacitySource.NATS, place)
             sightings.append(
@@ -64,9 +63,12 @@ def read_heard(heard: Mapping[str, Heard], sources: Sources) -> BusLook:
             )
         if one.ignored:
             problems.append(f"{bus}: {one.ignored} messages were ignored: too long, or of too many pools")
-    listened = {bus: one.listened for bus, one in heard.items() if not one.problem}
     return BusLook(
-        tuple(sightings), listened, {bus: one.problem for bus, one in heard.items() if one.problem}, (*problems,)
+        tuple(sightings),
+        {bus: one.listened for bus, one in heard.items() if not one.problem},
+        {bus: one.problem for bus, one in heard.items() if one.problem},
+        tuple(problems),
+        {bus: one.bad_count + one.ignored for bus, one in heard.items()},
     )
 
 
@@ -74,7 +76,11 @@ def _is_awaited(
     heard: Mapping[str, Heard], waited_for: list[str], sources: Sources, expected: frozenset[Source]
 ) -> bool:
     """Whether some pool may still speak that has not. Where pools have no names, only time tells who there is."""
-    spoke = {Source(CapacitySource.NATS, place) for bus, one in heard.items() for place in _places(bus, one, sources)}
+    spoke = {
+        Source(CapacitySource.NATS, place)
+        for bus, one in heard.items()
+        for place in _places(bus, one.messages, sources)
+    }
     is_missing: Callable[[Source], bool] = lambda source: (  # noqa: E731
         isinstance(source.place, PoolPlace) and source.place.bus in waited_for and source not in spoke
     )
@@ -88,10 +94,10 @@ def _is_awaited(
     return bool(waited_for) and (bool(open_ended) or any(is_missing(source) for source in expected))
 
 
-def _places(bus: str, heard: Heard, sources: Sources) -> Mapping[PoolPlace, str]:
+def _places(bus: str, subjects: Iterable[str], sources: Sources) -> Mapping[PoolPlace, str]:
     """The pools that somebody asks for, with the subject of each."""
     found = {}
-    for subject in heard.messages:
+    for subject in subjects:
         above, _, name = subject.rpartition(".")
         place = PoolPlace(bus, above, name)
         if any(group.has(place) for group in sources.groups):

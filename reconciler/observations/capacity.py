@@ -58,7 +58,7 @@ def observe_capacity(
     sources = find_sources(spec)
     if sources.is_empty:
         return None
-    before = kept or _find_kept(spec, ports)
+    before = kept or find_kept(spec, ports)
     clusters = [cluster for cluster in _involved(spec, sources) if cluster.name in ports]
     with ThreadPoolExecutor(max(len(clusters), 1)) as pool:
         look_at = partial(_look_at, spec, ports, sources)
@@ -81,10 +81,10 @@ def ledger_place(spec: FleetSpec) -> LedgerPlace:
     return LedgerPlace(keeper_of(spec).kueue.namespace, spec.fleet.name)
 
 
-def _find_kept(spec: FleetSpec, ports: Ports) -> Kept:
+def find_kept(spec: FleetSpec, ports: Ports) -> Kept:
     port = ports.get(keeper_of(spec).name)
     return (
-        Kept(problem="the cluster that keeps it is not reachable")
+        Kept(problem="the cluster that keeps it is not reachable", is_unread=True)
         if port is None
         else find_ledger(port, ledger_place(spec))
     )
@@ -147,7 +147,7 @@ def _look_at_metrics(
     except ClusterError as error:
         return _ClusterLook(gaps=(Gap(cluster, "ClusterMetrics", error.problem),))
     if nodes is None:
-        return _ClusterLook(gaps=(Gap(cluster, "ClusterMetrics", "neither the manager nor the cluster has one of it"),))
+        return _ClusterLook(gaps=(Gap(cluster, "ClusterMetrics", "no cluster of the fleet has one of it"),))
     return _counted(cluster, CapacitySource.CLUSTER_METRICS, nodes, flavors)
 
 
@@ -207,6 +207,8 @@ def _summed_up(
         usage,
         (*(gap for one in looks.values() for gap in one.gaps), *_gaps(spec, heard, before)),
         (*(condition for one in looks.values() for condition in one.conditions), *heard.problems),
+        before.kept.problem if before.kept.is_unread else "",
+        heard.bad,
     )
 
 

@@ -13,7 +13,7 @@ from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.kueue.upgrade import to_canonical
 from reconciler.leavers import Departed, Leavers, Seat
 from reconciler.objects import ClusterName, Manifest
-from reconciler.observations.workloads import RemoteLook, SentWorkload, is_stopped, read_remote, read_sent
+from reconciler.observations.workloads import RemoteLook, SentWorkload, is_in_use, is_stopped, read_remote, read_sent
 from reconciler.ports import ClusterPort
 from reconciler.spec.model import Cluster
 
@@ -40,23 +40,26 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class _Manager:
-    """What leads from the manager's configs to workloads: the queues of each config, and their LocalQueues."""
+    """What leads from the manager's configs to workloads: the queues of each config, and their LocalQueues.
+
+    `busy` are queues whose quota is held by workloads.
+    """
 
     queues: Mapping[str, frozenset[str]]
+    busy: frozenset[str]
     local_queues: Mapping[Address, str]
     sent: tuple[SentWorkload, ...]
 
 
-def observe_leavers(question: Question, ports: Mapping[ClusterName, ClusterPort]) -> Leavers | None:
-    """None where not even the configs could be seen."""
+def observe_leavers(question: Question, ports: Mapping[ClusterName, ClusterPort]) -> Leavers:
     port = ports.get(question.manager)
     if port is None:
-        return None
+        return Leavers(problem=question.lost.get(question.manager, "no connection"))
     try:
         configs = [config for config in _list(port, "MultiKueueConfig") if _concerns(config, question)]
-    except ClusterError:
-        # The look at the manager reports it, and writes no config that it could not see.
-        return None
+    except ClusterError as error:
+        # Another look at them may well succeed: it would find leavers whom nobody has asked what they wait for.
+        return Leavers(problem=error.problem)
     seats = [seat for config in configs for seat in _open_seats(config, question.firm)]
     names = {seat.cluster for seat in seats} | {cluster.name for cluster in question.departed}
     if not names:
@@ -66,6 +69,7 @@ def observe_leavers(question: Question, ports: Mapping[ClusterName, ClusterPort]
     return Leavers(
         tuple(_judged(seat, manager, remotes[seat.cluster]) for seat in seats),
         tuple(_departed(cluster, remotes[cluster.name]) for cluster in question.departed),
+        sitting=frozenset((config["metadata"]["name"], name) for config in configs for name in _clusters(config)),
     )
 
 
@@ -76,9 +80,13 @@ def _concerns(config: Manifest, question: Question) -> bool:
 
 def _open_seats(config: Manifest, firm: Mapping[str, frozenset[str]]) -> Iterable[Seat]:
     name = config["metadata"]["name"]
-    for cluster in as_list(at(config, "spec", "clusters")):
+    for cluster in _clusters(config):
         if cluster not in firm.get(name, ()):
             yield Seat(name, ClusterName(cluster))
+
+
+def _clusters(config: Manifest) -> list[str]:
+    return [as_text(cluster) for cluster in as_list(at(config, "spec", "clusters"))]
 
 
 def _look_at_manager(port: ClusterPort) -> _Manager | None:
@@ -88,8 +96,10 @@ def _look_at_manager(port: ClusterPort) -> _Manager | None:
             for check in _list(port, "AdmissionCheck")
             if at(check, "spec", "controllerName") == MULTIKUEUE
         }
+        queues = _list(port, "ClusterQueue")
         return _Manager(
-            _queues_of_configs(_list(port, "ClusterQueue"), checks),
+            _queues_of_configs(queues, checks),
+            frozenset(queue["metadata"]["name"] for queue in queues if is_in_use(queue)),
             _local_queues(_list(port, "LocalQueue")),
             tuple(read_sent(_list(port, "Workload"))),
         )
@@ -149,13 +159,16 @@ def _judged(seat: Seat, manager: _Manager | None, remote: RemoteLook) -> Seat:
         if queue in queues and address in remote.local_queues
     }
     passed = tuple(remote.queues[name] for name in sorted(routes) if name in remote.queues)
+    # The manager's LocalQueues may be gone already: the fleet's queues have one name on both sides.
+    own = sorted((routes | queues) & remote.own)
     return Seat(
         seat.config,
         seat.cluster,
         len(here | there),
         is_held=not remote.problem and all(is_stopped(queue) for queue in passed),
-        queues=tuple(queue for queue in passed if queue["metadata"]["name"] in remote.own),
+        queues=tuple(remote.queues[name] for name in own),
         problem=remote.problem,
+        is_busy=bool(queues & manager.busy),
     )
 
 

@@ -26,11 +26,15 @@ class LedgerPlace:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The ledger that was found. Without one, what the objects of the clusters remember stands in for it."""
+    """The ledger that was found. Without one, what the objects of the clusters remember stands in for it.
+
+    One that `is_unread` may lie there and say something else: who writes must not take it for an empty one.
+    """
 
     ledger: Ledger = EMPTY
     is_there: bool = False
     problem: str = ""
+    is_unread: bool = False
 
 
 def find_ledger(port: ClusterPort, place: LedgerPlace) -> Kept:
@@ -38,7 +42,7 @@ def find_ledger(port: ClusterPort, place: LedgerPlace) -> Kept:
         found = port.find(place.path)
         return Kept() if found is None else Kept(read_ledger(found), is_there=True)
     except ClusterError as error:
-        return Kept(problem=error.problem)
+        return Kept(problem=error.problem, is_unread=True)
     except ValueError as error:
         return Kept(problem=f"ConfigMap {place.namespace}/{place.name} {error}; it is written anew")
 

@@ -16,7 +16,7 @@ from reconciler.kueue.configuration import (
     read_settings,
 )
 from reconciler.kueue.reading import as_list, as_text, at
-from reconciler.links import ClusterFacts, Links
+from reconciler.links import ClusterFacts, Links, Permission
 from reconciler.objects import ClusterName, Gap, Manifest
 from reconciler.observations.configuration import DEPLOYMENT, arguments_of, find_configuration, release_of
 from reconciler.ports import ClusterPort
@@ -24,7 +24,10 @@ from reconciler.spec.choices import Dispatch, Role
 from reconciler.spec.model import Cluster, FleetSpec
 
 IDENTITY = "/api/v1/namespaces/kube-system"
-RULES_REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
+AUTHORIZATION = "authorization.k8s.io/v1"
+RULES_REVIEW = f"/apis/{AUTHORIZATION}/selfsubjectrulesreviews"
+ACCESS_REVIEW = f"/apis/{AUTHORIZATION}/selfsubjectaccessreviews"
+EVERYTHING = Permission("*", "*", "*")
 ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 UNAUTHORIZED = 401
 _PARALLEL = 16
@@ -84,6 +87,30 @@ def sent_workers(spec: FleetSpec) -> tuple[Cluster, ...]:
     return tuple(cluster for cluster in chosen.values() if cluster.role is Role.WORKER)
 
 
+def ask_permissions(port: ClusterPort, wanted: Iterable[Permission]) -> tuple[Permission, ...]:
+    """Those that the server does not deny: one question each, or one for all where everything is allowed."""
+    if _may(port, EVERYTHING):
+        return tuple(wanted)
+    with ThreadPoolExecutor(_PARALLEL) as pool:
+        permissions = tuple(wanted)
+        answers = pool.map(lambda permission: _may(port, permission), permissions)
+        return tuple(permission for permission, answer in zip(permissions, answers, strict=True) if answer)
+
+
+def _may(port: ClusterPort, permission: Permission) -> bool:
+    plural, _, subresource = permission.plural.partition("/")
+    attributes = {
+        "verb": permission.verb,
+        "group": permission.group,
+        "resource": plural,
+        "subresource": subresource,
+        "namespace": permission.namespace,
+    }
+    body = {"apiVersion": AUTHORIZATION, "kind": "SelfSubjectAccessReview", "spec": {"resourceAttributes": attributes}}
+    review = _try(lambda: port.post(ACCESS_REVIEW, body))
+    return review is None or at(review, "status", "allowed") is True
+
+
 def _uid(port: ClusterPort) -> str:
     return as_text(at(_try(lambda: port.get(IDENTITY)), "metadata", "uid"))
 
@@ -138,7 +165,8 @@ def _reviewed(seen: SeenCredential, port: ClusterPort, namespace: str) -> SeenCr
     except ClusterError as error:
         is_accepted = False if error.status == UNAUTHORIZED else (True if error.status else None)
         return replace(seen, token=replace(seen.token, is_accepted=is_accepted))
-    return replace(seen, token=replace(seen.token, is_accepted=True), rules=_rules(answer))
+    rules = _rules(answer) if _has_all_rules(answer) else None
+    return replace(seen, token=replace(seen.token, is_accepted=True), rules=rules)
 
 
 def _facts(cluster: Cluster, ports: Ports, *, is_worker: bool) -> ClusterFacts | None:
@@ -152,7 +180,17 @@ def _facts(cluster: Cluster, ports: Ports, *, is_worker: bool) -> ClusterFacts |
         return None
     deployment = _try(lambda: port.find(_deployment_path(namespace)))
     roles = _try(lambda: {"items": list(port.list(ROLES, f"{ROLE_LABEL}=true"))}) if is_worker else None
-    return ClusterFacts(release_of(deployment), _rules(review), dict(_origins(as_list(at(roles, "items")))))
+    frameworks = _frameworks(cluster, port) if is_worker else None
+    origins = dict(_origins(as_list(at(roles, "items"))))
+    return ClusterFacts(release_of(deployment), _rules(review), origins, frameworks, _has_all_rules(review))
+
+
+def _frameworks(worker: Cluster, port: ClusterPort) -> tuple[str, ...] | None:
+    patch = {} if worker.suspend else worker.kueue.configuration
+    try:
+        return read_settings(_configuration(port, worker.kueue.namespace), patch).frameworks
+    except (ClusterError, ConfigurationError):
+        return None
 
 
 def _try(ask: Callable[[], Manifest | None]) -> Manifest | None:
@@ -165,15 +203,19 @@ def _try(ask: Callable[[], Manifest | None]) -> Manifest | None:
 
 def _review(namespace: str) -> Manifest:
     return {
-        "apiVersion": "authorization.k8s.io/v1",
+        "apiVersion": AUTHORIZATION,
         "kind": "SelfSubjectRulesReview",
         "spec": {"namespace": namespace},
     }
 
 
-def _rules(review: Manifest) -> tuple[Manifest, ...] | None:
-    """None where the server knows of rules that it cannot list, because others decide about them."""
-    return None if at(review, "status", "incomplete") else tuple(as_list(at(review, "status", "resourceRules")))
+def _rules(review: Manifest) -> tuple[Manifest, ...]:
+    return tuple(as_list(at(review, "status", "resourceRules")))
+
+
+def _has_all_rules(review: Manifest) -> bool:
+    """False where the server knows of rules that it cannot list, because others decide about them."""
+    return not at(review, "status", "incomplete")
 
 
 def _origins(roles: Iterable[Manifest]) -> Iterable[tuple[str, str]]:

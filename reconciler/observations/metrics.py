@@ -23,7 +23,10 @@ OF_ITS_OWN_CLUSTER = "local"
 def find_metrics(
     cluster: ClusterName, ports: Mapping[ClusterName, ClusterPort], manager: ClusterName | None
 ) -> tuple[Node, ...] | None:
-    """The nodes of a cluster, as the manager knows them, else as the cluster itself does; None without any report."""
+    """The nodes of a cluster, as the manager knows them, else the cluster itself, else any other one.
+
+    None without any report.
+    """
     report = find_report(cluster, ports, manager)
     return None if report is None else read_metrics(report)
 
@@ -31,14 +34,31 @@ def find_metrics(
 def find_report(
     cluster: ClusterName, ports: Mapping[ClusterName, ClusterPort], manager: ClusterName | None
 ) -> Mapping[str, Any] | None:
-    for place in dict.fromkeys(name for name in (manager, cluster) if name in ports):
+    """The first report of a cluster. Another cluster that does not answer keeps nobody from finding it elsewhere."""
+    problem: ClusterError | None = None
+    for place in (name for name in dict.fromkeys((manager, cluster, *ports)) if name in ports):
         if place is None:
             continue
-        names = {cluster, OF_ITS_OWN_CLUSTER} if place == cluster else {cluster}
-        for report in _reports(ports[place]):
-            label = at(report, "metadata", "labels", CLUSTER_LABEL)
-            if label == cluster or at(report, "metadata", "name") in names:
-                return report
+        try:
+            found = _report_on(ports[place], cluster)
+        except ClusterError as error:
+            if place in {manager, cluster}:
+                raise
+            problem = problem or error
+        else:
+            if found is not None:
+                return found
+    if problem is not None:
+        raise problem
+    return None
+
+
+def _report_on(port: ClusterPort, cluster: ClusterName) -> Mapping[str, Any] | None:
+    names = {cluster, OF_ITS_OWN_CLUSTER} if port.cluster == cluster else {cluster}
+    for report in _reports(port):
+        label = at(report, "metadata", "labels", CLUSTER_LABEL)
+        if label == cluster or at(report, "metadata", "name") in names:
+            return report
     return None
 
 

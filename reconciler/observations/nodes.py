@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from reconciler.capacity.nodes import Node
+from reconciler.kueue.pods import add_up, pod_amounts
 from reconciler.kueue.reading import as_list, as_map, as_text, at, quantity_at
 from reconciler.observed import Amounts
 from reconciler.ports import ClusterPort
-from reconciler.quantity import ZERO, Quantity
+from reconciler.quantity import Quantity
 
 # What Kueue admitted carries one of these labels; the server leaves such pods out.
 OUTSIDE_OF_KUEUE = "!kueue.x-k8s.io/podset,!kueue.x-k8s.io/managed"
@@ -41,7 +42,7 @@ def read_amounts(value: Any) -> Amounts:
 
 def requests_by_node(pods: Iterable[Mapping[str, Any]]) -> Mapping[str, Amounts]:
     """What pods ask for on each node, and how many they are."""
-    return sums_by_node(pods, lambda pod: {**amounts_of(pod, "requests"), "pods": ONE})
+    return sums_by_node(pods, lambda pod: {**pod_amounts(as_map(pod.get("spec"))), "pods": ONE})
 
 
 def sums_by_node(
@@ -53,36 +54,4 @@ def sums_by_node(
         node = as_text(at(pod, "spec", "nodeName"))
         if node and at(pod, "status", "phase") not in _ENDED:
             found.setdefault(node, []).append(measure(pod))
-    return {node: _sum(amounts) for node, amounts in found.items()}
-
-
-def amounts_of(pod: Mapping[str, Any], kind: str) -> Amounts:
-    """What the scheduler counts: containers and sidecars together, or a larger init container, and the overhead.
-
-    `kind` is requests or limits.
-    """
-    init = [as_map(one) for one in as_list(at(pod, "spec", "initContainers"))]
-    sidecars = [one for one in init if one.get("restartPolicy") == "Always"]
-    running = _sum(read_amounts(at(one, "resources", kind)) for one in (*_containers(pod), *sidecars))
-    largest = _largest(read_amounts(at(one, "resources", kind)) for one in init if one not in sidecars)
-    return _sum((_largest((running, largest)), read_amounts(at(pod, "spec", "overhead"))))
-
-
-def _containers(pod: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
-    return map(as_map, as_list(at(pod, "spec", "containers")))
-
-
-def _sum(many: Iterable[Amounts]) -> Amounts:
-    found: dict[str, Quantity] = {}
-    for amounts in many:
-        for name, amount in amounts.items():
-            found[name] = found.get(name, ZERO) + amount
-    return found
-
-
-def _largest(many: Iterable[Amounts]) -> Amounts:
-    found: dict[str, Quantity] = {}
-    for amounts in many:
-        for name, amount in amounts.items():
-            found[name] = max(found.get(name, ZERO), amount)
-    return found
+    return {node: add_up(amounts) for node, amounts in found.items()}

@@ -186,7 +186,7 @@ def _combined(found: _Found, placed: Mapping[Ref, QueuedJob], refs: Iterable[Ref
     return {
         ref: progress
         for ref in refs
-        if (progress := read_combined(found.kinds[ref], ref, found.originals[ref], reports, _pods_of(placed[ref])))
+        if (progress := read_combined(found.kinds[ref], found.originals[ref], reports, _pods_of(placed[ref])))
         is not None
     }
 

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from reconciler.kueue.reading import as_list, as_map, as_text, at
-from reconciler.objects import Manifest, Ref
+from reconciler.objects import ClusterName, Manifest
 from reconciler.placement import Progress
 from reconciler.placement.memory import ANNOTATION
-from reconciler.spec.kubestellar import KNOWN_KINDS, CarriedKind
+from reconciler.spec.kubestellar import CLUSTER_LABEL, KNOWN_KINDS, CarriedKind, policy_name
 
 ENDS = {
     "Complete": Progress.COMPLETE,
@@ -16,7 +16,7 @@ ENDS = {
     "Failed": Progress.FAILED,
 }
 _SIGNS_OF_LIFE = ("failed", "succeeded", "terminating", "restarts")
-_LABELS = "status.kubestellar.io"
+_POLICY_LABEL = "status.kubestellar.io/binding-policy"
 
 
 def read_progress(kind: CarriedKind, copy: Manifest | None, pods: int) -> Progress:
@@ -36,14 +36,17 @@ def current_copy(job: Manifest, copy: Manifest | None) -> Manifest | None:
     return None if mine and theirs and mine != theirs else copy
 
 
-def read_combined(
-    kind: CarriedKind, ref: Ref, job: Manifest, reports: Iterable[Manifest], pods: int
-) -> Progress | None:
-    """The same by a CombinedStatus: a table of the clusters that a job is on, with the status it has there."""
-    wanted = {"api-group": ref.group, "resource": kind.plural, "namespace": ref.namespace, "name": ref.name}
+def read_combined(kind: CarriedKind, job: Manifest, reports: Iterable[Manifest], pods: int) -> Progress | None:
+    """The same by a CombinedStatus: a table of the clusters that a policy took a job to, with the status it has there.
+
+    It is named after the uids of both. One of an earlier job of this name, or of a cluster that the job has left, may
+    still be there, and must not tell the end of this one.
+    """
+    uid = as_text(at(job, "metadata", "uid"))
+    policy = policy_name(ClusterName(as_text(at(job, "metadata", "labels", CLUSTER_LABEL))))
     for report in reports:
-        labels = as_map(at(report, "metadata", "labels"))
-        if all(labels.get(f"{_LABELS}/{key}", "") == value for key, value in wanted.items()):
+        is_of_job = as_text(at(report, "metadata", "name")).startswith(f"{uid}.")
+        if is_of_job and at(report, "metadata", "labels", _POLICY_LABEL) == policy:
             for status in _statuses(report):
                 return read_progress(kind, {**job, "status": status}, pods)
     return None

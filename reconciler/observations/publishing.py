@@ -1,12 +1,12 @@
 """ClusterMetrics that kfleet itself keeps: what it sees of a worker, passed on to whoever reads them on the manager."""
 
 from collections.abc import Iterable, Mapping
-from functools import partial
 from typing import Any
 
+from reconciler.kueue.pods import LIMITS, REQUESTS, pod_amounts
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.observations.metrics import CLUSTER_LABEL, COLLECTION
-from reconciler.observations.nodes import amounts_of, sums_by_node
+from reconciler.observations.nodes import sums_by_node
 from reconciler.observed import Amounts
 from reconciler.ports import ClusterPort
 
@@ -28,8 +28,8 @@ def publish_metrics(manager: ClusterPort, worker: ClusterPort) -> bool:
 
 def metrics_of(nodes: Iterable[Mapping[str, Any]], pods: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The nodes in the order of their names, so that the same world always gives the same report."""
-    requests = sums_by_node(pods, partial(amounts_of, kind="requests"))
-    limits = sums_by_node(pods, partial(amounts_of, kind="limits"))
+    requests = sums_by_node(pods, lambda pod: pod_amounts(as_map(pod.get("spec")), REQUESTS))
+    limits = sums_by_node(pods, lambda pod: pod_amounts(as_map(pod.get("spec")), LIMITS))
     found = {as_text(at(node, "metadata", "name")): node for node in nodes}
     return [
         {

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from reconciler.kueue.pods import pod_amounts
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.objects import Manifest, Ref
-from reconciler.observations.nodes import amounts_of
 from reconciler.observations.progress import ENDS
 from reconciler.placement import PodSet, QueuedJob
 from reconciler.placement.matching import required_terms
@@ -96,7 +96,7 @@ def _pod_set(pods: Manifest, flavors: Mapping[str, Flavor], assigned: list[str])
     return PodSet(
         as_text(pods.get("name")),
         int(pods.get("count") or 0),
-        amounts_of({"spec": pod}, "requests"),
+        pod_amounts(pod),
         {**labels, **{key: as_text(value) for key, value in as_map(pod.get("nodeSelector")).items()}},
         (*map(as_map, as_list(pod.get("tolerations"))), *tolerations),
         required_terms(pod),

@@ -59,6 +59,11 @@ def is_stopped(queue: Manifest) -> bool:
     return at(queue, "spec", "stopPolicy") in HELD and is_seen and as_map(active).get("status") == "False"
 
 
+def is_in_use(queue: Manifest) -> bool:
+    """Whether workloads hold quota of a queue, as Kueue counts them."""
+    return any(at(queue, "status", count) for count in ("reservingWorkloads", "admittedWorkloads"))
+
+
 def _is_reserving(workload: Manifest, queues: frozenset[str]) -> bool:
     """Whether it came from a manager, and has room in one of these queues: others are of another manager."""
     is_copy = ORIGIN in (at(workload, "metadata", "labels") or {})

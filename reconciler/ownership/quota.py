@@ -34,10 +34,11 @@ def leave_quotas(objects: Iterable[DesiredObject], live: Mapping[Ref, Manifest])
 
 
 def _writer(queue: Manifest) -> str:
-    for condition in as_list(at(queue, "status", "conditions")):
-        if (at(condition, "type"), at(condition, "status")) == (CONDITION, "True"):
+    status = queue.get("status") or {}
+    for condition in status.get("conditions") or ():
+        if condition["type"] == CONDITION and condition["status"] == "True":
             return "Kueue (quotaManagement: Automated)"
-    return "a quota orchestrator (status.effectiveQuotas)" if at(queue, "status", "effectiveQuotas") else ""
+    return "a quota orchestrator (status.effectiveQuotas)" if status.get("effectiveQuotas") else ""
 
 
 def _laid_over(entry: DesiredObject, live: Mapping[Ref, Manifest]) -> Manifest:

@@ -1,6 +1,13 @@
 """What `kfleet check --live` stands on: the clusters as they are."""
 
-from reconciler.checking import ClusterState, Facts, FleetState, admission_settings, build_state
+from reconciler.checking import (
+    ClusterState,
+    Facts,
+    FleetState,
+    admission_settings,
+    build_state,
+    carried_frameworks,
+)
 from reconciler.desired import offline_api
 from reconciler.kueue.configuration import ConfigurationError, assumed_settings, read_settings
 from reconciler.kueue.configuration_patch import read_configuration
@@ -19,6 +26,7 @@ def live_fleet(spec: FleetSpec, connections: Connections) -> FleetState:
         {cluster.name: _state(cluster, looks[cluster.name]) for cluster in seen},
         spec.manager.name if spec.manager else None,
         {**{gap.cluster: gap.why for gap in connections.gaps}, **lost},
+        carried_frameworks(spec.fleet.kubestellar.kinds),
     )
 
 

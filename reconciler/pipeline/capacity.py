@@ -1,7 +1,7 @@
 """Live capacity in the line: listen, look, lay it beside what is remembered, and remember it."""
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -9,6 +9,7 @@ from datetime import timedelta
 from reconciler.capacity.conditions import find_overcommit, find_silent
 from reconciler.capacity.counted import count_capacities, count_pools
 from reconciler.capacity.ledger import is_worth_writing
+from reconciler.capacity.message import problem_of_message
 from reconciler.capacity.model import CapacityLook
 from reconciler.capacity.sources import Sources, find_sources
 from reconciler.desired import Desired, compute_observed
@@ -98,7 +99,7 @@ def open_buses(spec: FleetSpec, sources: Sources, ports: Ports, chosen: Iterable
         except BusError as error:
             problems[bus.name] = error.problem
         else:
-            opened[bus.name] = NatsFeed(login, sources.subjects_of(bus))
+            opened[bus.name] = NatsFeed(login, sources.subjects_of(bus), problem_of_message)
     return Buses(opened, problems)
 
 
@@ -131,10 +132,22 @@ def with_recorded(computed: Computed, look: CapacityLook | None) -> Computed:
     return replace(computed, desired=desired, seen=seen, look=look, conditions=conditions_of(desired, look))
 
 
-def publish(spec: FleetSpec, ports: Ports) -> None:
-    """Pass on what is seen of clusters, where the spec asks for it. Nobody's queue depends on it."""
+def refuse_unread(spec: FleetSpec, unread: str) -> None:
+    """A ledger that could not be read is none that is empty: by an empty one pools would lose their quota."""
+    if unread:
+        why = f"its ledger cannot be read: {unread}; without it nothing is written to any cluster"
+        raise ClusterError(keeper_of(spec).name, why)
+
+
+def publish(spec: FleetSpec, ports: Ports, forbidden: Callable[[], str] = str) -> None:
+    """Pass on what is seen of clusters, where the spec asks for it. Nobody's queue depends on it.
+
+    Nothing more is written once `forbidden` says why not.
+    """
     manager = spec.manager
     for cluster in spec.clusters:
+        if forbidden():
+            return
         if not cluster.has_published_metrics or manager is None or not {manager.name, cluster.name} <= ports.keys():
             continue
         try:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -17,27 +17,30 @@ from reconciler.health import Ailment, find_ailments
 from reconciler.lease import LeaseName, held_lease, new_holder
 from reconciler.objects import ClusterName, Gap, Obstacle
 from reconciler.observations import observe, sent_workers
+from reconciler.observations.links import ask_permissions
 from reconciler.observations.placements import observe_placements
 from reconciler.observed import NOTHING_SEEN
 from reconciler.outcome import ClusterOutcome
 from reconciler.ownership.applyset import SetName
 from reconciler.ownership.quota import leave_quotas
+from reconciler.permissions import with_answers
 from reconciler.pipeline.capacity import (
     NOW,
     Looking,
     conditions_of,
     look_at_capacity,
     publish,
+    refuse_unread,
     remember,
     with_look,
     with_master_queues,
 )
-from reconciler.pipeline.departures import find_departed, look_at_leavers
+from reconciler.pipeline.departures import find_departed, look_at_leavers, with_blind_spots
 from reconciler.pipeline.offline import Computed
 from reconciler.plan import Looks, Plan, make_plan
-from reconciler.predict import greet, look, predict, prepare
+from reconciler.predict import PARALLEL, compare, finish_look, greet, look, predict, prepare, start_look
 from reconciler.prediction import ClusterView, Prediction
-from reconciler.preflight import Facts, find_obstacles
+from reconciler.preflight import Facts, find_doubts, find_obstacles
 from reconciler.spec import FleetSpec
 from reconciler.spec.choices import Role
 from reconciler.spec.keeper import keeper_of
@@ -131,7 +134,7 @@ def look_at_fleet(
         seen = list(pool.map(look_at, clusters))
     unseen = [_unseen(computed, connections, one) for one in connections.departed if one.name in connections.lost]
     return Looks(
-        [*(view for view, _ in seen), *unseen],
+        with_blind_spots(computed, [*(view for view, _ in seen), *unseen]),
         {view.name: predictions for view, predictions in seen},
         (*computed.desired.gaps, *connections.gaps, *(computed.placing.gaps if computed.placing else ())),
         computed.desired.leaving,
@@ -150,13 +153,23 @@ def plan_fleet(
 ) -> Plan:
     looks = look_at_fleet(computed, connections, report, is_applying=is_applying)
     made = make_plan(computed.spec, looks, confirmed_deletes=confirmed_deletes)
-    return replace(made, obstacles=obstacles_of(computed, looks.views))
+    return replace(made, obstacles=obstacles_of(computed, looks.views, connections.ports))
 
 
-def obstacles_of(computed: Computed, views: Sequence[ClusterView]) -> tuple[Obstacle, ...]:
-    """What will keep the fleet from working, by everything that was seen."""
+def obstacles_of(
+    computed: Computed, views: Sequence[ClusterView], ports: Mapping[ClusterName, ApiServer] | None = None
+) -> tuple[Obstacle, ...]:
+    """What will keep the fleet from working, by everything that was seen.
+
+    With `ports`, servers that could not list all that kfleet may do are asked about the rest, question by question.
+    """
     links, workers = computed.seen.links, sent_workers(computed.spec)
-    return find_obstacles(Facts(computed.spec, computed.desired, views, links, workers))
+    facts = Facts(computed.spec, computed.desired, views, links, workers)
+    if ports and links:
+        doubts = find_doubts(facts).items()
+        allowed = {name: ask_permissions(ports[name], wanted) for name, wanted in doubts if name in ports}
+        facts = replace(facts, links=with_answers(links, allowed))
+    return find_obstacles(facts)
 
 
 def view_fleet(computed: Computed, connections: Connections) -> list[ClusterView]:
@@ -168,8 +181,7 @@ def view_fleet(computed: Computed, connections: Connections) -> list[ClusterView
 
 def ailments_of(computed: Computed, views: Sequence[ClusterView]) -> tuple[Ailment, ...]:
     """What does not do its work, by everything that was seen."""
-    drained = [cluster.name for cluster in computed.spec.clusters if cluster.is_drained]
-    return tuple(find_ailments(computed.desired, views, drained))
+    return tuple(find_ailments(computed.desired, views))
 
 
 def wait_for_health(computed: Computed, connections: Connections, patience: timedelta) -> tuple[Ailment, ...]:
@@ -186,7 +198,10 @@ def apply_fleet(
     computed: Computed, connections: Connections, plan: Plan, patience: Patience
 ) -> tuple[ClusterOutcome, ...]:
     """Carry out a plan of the whole fleet, and write down what was seen for it."""
-    if not plan.refusals and not computed.spec.is_suspended(keeper_of(computed.spec).name):
+    refuse_unread(computed.spec, computed.look.unread if computed.look else "")
+    keeper = keeper_of(computed.spec).name
+    refused = {refusal.cluster for refusal in plan.refusals}
+    if not refused & {None, keeper} and not computed.spec.is_suspended(keeper):
         remember(computed.spec, connections.ports, computed.look)
         publish(computed.spec, connections.ports)
     return carry_out(computed, connections, plan, patience)
@@ -232,16 +247,18 @@ def _look_at(
     if not greeted.is_reachable:
         report(cluster.name, "not reachable")
         return greeted, ()
-    with ThreadPoolExecutor(1) as pool:
-        # The server needs longer to tell what it holds than we need to write down what we want.
-        looking = pool.submit(look, port, greeted, [entry.ref for entry in objects])
-        known = before.predictions.get(cluster.name, ()) if before else ()
-        prepared = prepare(cluster, greeted, objects, {prediction.ref: prediction for prediction in known})
-        view = looking.result()
-    left = {entry.ref: entry for entry in prepare(cluster, greeted, [*leave_quotas(objects, view.live)])}
-    prepared = tuple(left.get(entry.ref, entry) for entry in prepared) if left else prepared
+    known = {entry.ref: entry for entry in before.predictions.get(cluster.name, ())} if before else {}
+    with ThreadPoolExecutor(PARALLEL) as pool:
+        # The server needs longer to tell what it holds than we need to write down what we want, and to compare.
+        looking = start_look(pool, port, greeted, [entry.ref for entry in objects])
+        prepared = {entry.ref: entry for entry in prepare(cluster, greeted, objects, known)}
+        for answer in as_completed(looking):
+            found, _ = answer.result()
+            prepared |= {ref: compare(prepared[ref], live) for ref, live in found.items() if ref in prepared}
+        view = finish_look(greeted, looking)
+    prepared |= {entry.ref: entry for entry in prepare(cluster, greeted, [*leave_quotas(objects, view.live)])}
     report(cluster.name, f"comparing {len(objects)} objects")
-    predictions = predict(port, view, prepared, is_applying=is_applying)
+    predictions = predict(port, view, prepared.values(), is_applying=is_applying)
     report(cluster.name, "seen")
     return view, predictions
 

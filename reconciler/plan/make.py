@@ -1,7 +1,7 @@
 """Stage 5: from predictions to a plan."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from reconciler.desired import Leaving
 from reconciler.kueue.kinds import GROUP as KUEUE_GROUP
@@ -127,7 +127,7 @@ def _staying(view: ClusterView, predictions: Sequence[Prediction]) -> Iterator[M
 def _held_if_suspended(spec: FleetSpec, cluster: ClusterName, changes: Iterable[Change]) -> tuple[Change, ...]:
     is_suspended = spec.is_suspended(cluster)
     return tuple(
-        replace(change, action=Action.HOLD, reason=Reason.SUSPENDED)
+        change._replace(action=Action.HOLD, reason=Reason.SUSPENDED)
         if is_suspended and change.action not in _PASSIVE
         else change
         for change in changes

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from reconciler.credential import TokenWish
 from reconciler.objects import ClusterName, Gap, Manifest, Obstacle, Ref
@@ -61,9 +61,8 @@ class FieldChange:
     owner: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What happens to one object.
+class Change(NamedTuple):
+    """What happens to one object. A tuple for the same reason as a prediction.
 
     `uid` is of the live object that the plan saw; `seen` and `wanted` are short names for what it said and for what it
     should say, so that a plan can be told from another one without showing any content. `token` is one that has to be
@@ -76,7 +75,7 @@ class Change:
     reason: Reason
     wave: int
     fields: tuple[FieldChange, ...] = ()
-    manifest: Manifest | None = field(default=None, repr=False)
+    manifest: Manifest | None = None
     uid: str = ""
     seen: str = ""
     wanted: str = ""
@@ -87,6 +86,10 @@ class Change:
     is_taken_over: bool = False
     token: TokenWish | None = None
     rollout: Rollout | None = None
+
+    def __repr__(self) -> str:
+        """Without the content, which may be secret."""
+        return f"Change({self.ref}, {self.action}, {self.reason}, fields={self.fields}, notes={self.notes})"
 
 
 class Refused(StrEnum):

@@ -124,7 +124,7 @@ def _replace(prediction: Prediction, judge: Judge) -> Change | Refusal | None:
         if judge.view.gaps:
             return _change(prediction, Action.HOLD, Reason.UNSEEN, f"{paths} cannot change in place")
         made_again = _change(prediction, Action.REPLACE, Reason.IMMUTABLE, f"{paths} cannot change in place")
-        return replace(made_again, fields=changed_fields(prediction))
+        return made_again._replace(fields=changed_fields(prediction))
     way_out = (
         f"{paths} cannot change in place: add another {ref.kind} with a new name, move its users over, then remove this"
     )
@@ -160,8 +160,7 @@ def _update(prediction: Prediction, judge: Judge) -> Change:
     if prediction.conflicts and not all(_is_hand(conflict.manager) for conflict in prediction.conflicts):
         reason = Reason.TAKEN
     is_taken_over = not is_ours and _has_predecessor(prediction)
-    return replace(
-        _change(prediction, Action.UPDATE, reason),
+    return _change(prediction, Action.UPDATE, reason)._replace(
         fields=(*fields, *abandoned(prediction)) if is_taken_over else fields,
         is_forced=bool(prediction.conflicts),
         is_taken_over=is_taken_over,

@@ -1,9 +1,9 @@
 """Decides what happens to objects of the fleet that the spec does not name any more."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 
 from reconciler.desired import Leaving
+from reconciler.desired.credentials import is_login
 from reconciler.desired.order import wave_of
 from reconciler.desired.queues import DRAIN
 from reconciler.kueue.reading import at
@@ -21,15 +21,17 @@ RELEASED_KINDS = {"Namespace", "CustomResourceDefinition"}
 
 def members_of(view: ClusterView) -> dict[Ref, Manifest]:
     """The objects of a cluster that are the fleet's own."""
-    return {ref: live for ref, live in view.live.items() if _is_member(view, live)}
+    own = view.set_name.id
+    return {ref: live for ref, live in view.live.items() if _is_member(own, live)}
 
 
 def count_members(view: ClusterView) -> int:
-    return sum(_is_member(view, live) for live in view.live.values())
+    own = view.set_name.id
+    return sum(_is_member(own, live) for live in view.live.values())
 
 
-def _is_member(view: ClusterView, live: Manifest) -> bool:
-    return (live["metadata"].get("labels") or {}).get(MEMBER_LABEL) == view.set_name.id
+def _is_member(own: str, live: Manifest) -> bool:
+    return bool((live["metadata"].get("labels") or {}).get(MEMBER_LABEL) == own)
 
 
 def decide_leftovers(
@@ -37,12 +39,12 @@ def decide_leftovers(
 ) -> Iterator[Change]:
     """`after` are the Kueue objects that stay, as they will be: what they refer to has to stay too."""
     kept = set(wanted)
-    leftovers = {ref: live for ref, live in view.live.items() if ref not in kept and _is_member(view, live)}
+    leftovers = {ref: live for ref, live in view.live.items() if ref not in kept and _is_member(view.set_name.id, live)}
     if not leftovers:
         return
     ending = [ref for ref, live in leftovers.items() if live["metadata"].get("deletionTimestamp")]
     changes = {
-        ref: _change(ref, live, Action.HOLD, Reason.LEAVING) if _waits(ref, live, leaving) else _decide(ref, live, view)
+        ref: _waiting(ref, live, view, leaving) or _decide(ref, live, view)
         for ref, live in leftovers.items()
         if ref not in ending
     }
@@ -50,12 +52,16 @@ def decide_leftovers(
     yield from _with_referred(changes, leftovers, stays).values()
 
 
-def _waits(ref: Ref, live: Manifest, leaving: Leaving | None) -> bool:
-    """Whether it belongs to something that cannot go yet. Without its LocalQueue a held queue cannot be watched."""
+def _waiting(ref: Ref, live: Manifest, view: ClusterView, leaving: Leaving | None) -> Change | None:
+    """Held where it belongs to something that cannot go yet.
+
+    Without its LocalQueue a held queue cannot be watched, and without its login the manager loses the jobs that run.
+    """
     if leaving is None:
-        return False
+        return None
     is_way_in = ref.kind == "LocalQueue" and at(live, "spec", "clusterQueue") in leaving.queues
-    return leaving.is_whole or is_way_in
+    is_needed = leaving.is_whole or is_way_in or is_login(ref, view.set_name.fleet)
+    return _change(ref, live, Action.HOLD, Reason.LEAVING) if is_needed else None
 
 
 def _with_referred(
@@ -87,7 +93,7 @@ def _decide(ref: Ref, live: Manifest, view: ClusterView) -> Change:
             note = f"{count} workloads hold its quota; they may end, or set drainOnDelete before the queue is removed"
             return _change(ref, live, Action.HOLD, Reason.IN_USE, note=note)
         drained = _change(ref, live, Action.DELETE, Reason.GONE, note=f"{count} workloads are evicted first")
-        return replace(drained, is_drained=True)
+        return drained._replace(is_drained=True)
     return _change(ref, live, Action.DELETE, Reason.GONE)
 
 

@@ -26,6 +26,7 @@ from reconciler.spec.model import Cluster
 
 FIELD_MANAGER = "kfleet"
 PARALLEL = 16
+DEFINITION = "CustomResourceDefinition"
 _CONFLICT = "FieldManagerConflict"
 _PAUSES = (0.2, 0.4)
 
@@ -59,6 +60,19 @@ def prepare(
     return tuple(answer(entry) for entry in objects)
 
 
+def compare(prepared: Prediction, live: Manifest | None) -> Prediction:
+    """Compare without asking."""
+    if prepared.is_settled and prepared.live is live:
+        return prepared
+    entry, wanted = prepared.entry, prepared.wanted
+    if prepared.problem or live is None:
+        return Prediction(entry, wanted, live, problem=prepared.problem)
+    if entry.token is not None and not entry.token.kept:
+        others = owners_at(live, TOKEN_PATH, but=FIELD_MANAGER)
+        return Prediction(entry, wanted, live, conflicts=tuple(Conflict(".".join(TOKEN_PATH), one) for one in others))
+    return Prediction(entry, wanted, live, is_settled=is_settled(live, wanted, FIELD_MANAGER))
+
+
 def predict(
     port: ClusterPort, view: ClusterView, prepared: Iterable[Prediction], *, is_applying: bool = False
 ) -> tuple[Prediction, ...]:
@@ -67,7 +81,7 @@ def predict(
     Who is about to apply need not ask about objects of Kueue that are not there: what their server would refuse, lint
     has found, and the write itself is the question.
     """
-    first = [_compare(prediction, view) for prediction in prepared]
+    first = [compare(prediction, view.live.get(prediction.ref)) for prediction in prepared]
     asked = _Asked(port, view, frozenset(prediction.ref for prediction in first if _is_coming(prediction)))
     open_questions = [
         number
@@ -119,19 +133,6 @@ def _prepared(entry: DesiredObject, api: KueueApi, greeted: ClusterView) -> Pred
     if entry.token is not None and entry.token.kept:
         wanted = with_token(wanted, entry.token, entry.token.kept)
     return Prediction(entry, wanted)
-
-
-def _compare(prepared: Prediction, view: ClusterView) -> Prediction:
-    """Compare without asking."""
-    entry, wanted, live = prepared.entry, prepared.wanted, view.live.get(prepared.ref)
-    if prepared.is_settled and prepared.live is live:
-        return prepared
-    if prepared.problem or live is None:
-        return Prediction(entry, wanted, live, problem=prepared.problem)
-    if entry.token is not None and not entry.token.kept:
-        others = owners_at(live, TOKEN_PATH, but=FIELD_MANAGER)
-        return Prediction(entry, wanted, live, conflicts=tuple(Conflict(".".join(TOKEN_PATH), one) for one in others))
-    return Prediction(entry, wanted, live, is_settled=is_settled(live, wanted, FIELD_MANAGER))
 
 
 def _ask(asked: _Asked, prediction: Prediction) -> Prediction:
@@ -202,8 +203,15 @@ def _must_wait(prediction: Prediction, asked: _Asked) -> bool:
     namespace = ref.namespace if role.get("kind") == "Role" else ""
     if role and Ref(ref.cluster, ref.group, str(role.get("kind")), namespace, str(role.get("name"))) in asked.coming:
         return True
-    is_served = (ref.group, ref.kind) in asked.view.served
-    return not is_served and any(other.kind == "CustomResourceDefinition" for other in asked.coming)
+    if (ref.group, ref.kind) in asked.view.served:
+        return False
+    return any(other.kind == DEFINITION for other in asked.coming) or _is_defined(ref, asked.view)
+
+
+def _is_defined(ref: Ref, view: ClusterView) -> bool:
+    """Whether the fleet has defined the kind already: its server says so a moment later."""
+    definitions = (live["spec"] for other, live in view.live.items() if other.kind == DEFINITION)
+    return any((spec["group"], spec["names"]["kind"]) == (ref.group, ref.kind) for spec in definitions)
 
 
 def _kueue_api(cluster: Cluster, view: ClusterView) -> KueueApi:

@@ -1,7 +1,7 @@
 """Looks at one cluster: one LIST per kind, in parallel. What could not be seen is a gap, never an empty list."""
 
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import replace
 
 from reconciler.errors import ClusterError
@@ -12,9 +12,11 @@ from reconciler.ports import ApiKind, ClusterPort
 from reconciler.prediction import ClusterView, KindKey
 
 IDENTITY = "/api/v1/namespaces/kube-system"
-PARALLEL = 8
+PARALLEL = 8  # questions at a time
 FORBIDDEN = 403
 _KUEUE_VERSIONS = ("v1beta2", "v1beta1", "v1alpha1")
+
+Seen = tuple[Mapping[Ref, Manifest], Gap | None]
 
 
 def greet(port: ClusterPort, set_name: SetName) -> ClusterView:
@@ -34,23 +36,31 @@ def look(port: ClusterPort, greeted: ClusterView, wanted: Iterable[Ref]) -> Clus
     """Everything of the fleet on a cluster, and everything that stands where the fleet wants something."""
     if not greeted.is_reachable:
         return greeted
+    with ThreadPoolExecutor(PARALLEL) as pool:
+        return finish_look(greeted, start_look(pool, port, greeted, wanted))
+
+
+def start_look(pool: Executor, port: ClusterPort, greeted: ClusterView, wanted: Iterable[Ref]) -> list[Future[Seen]]:
+    """One question for each kind; who does something meanwhile can take each answer when it comes."""
     refs = tuple(wanted)
     served, inventory = greeted.served, greeted.inventory
-    recorded = {_kind_key(text) for text in (inventory.kinds if inventory else ())}
-    keys = sorted(recorded | {(ref.group, ref.kind) for ref in refs})
-    jobs = [
-        (served[key][0], tuple(ref for ref in refs if (ref.group, ref.kind) == key)) for key in keys if key in served
-    ]
+    by_kind: dict[KindKey, list[Ref]] = {_kind_key(text): [] for text in (inventory.kinds if inventory else ())}
+    for ref in refs:
+        by_kind.setdefault((ref.group, ref.kind), []).append(ref)
+    jobs = [(served[key][0], tuple(found)) for key, found in sorted(by_kind.items()) if key in served]
     left = (inventory.namespaces if inventory else frozenset()) - {ref.namespace for ref in refs}
-    with ThreadPoolExecutor(PARALLEL) as pool:
-        seen = list(pool.map(lambda job: _look_at_kind(port, greeted.set_name, job[0], job[1], left), jobs))
+    return [pool.submit(_look_at_kind, port, greeted.set_name, kind, found, left) for kind, found in jobs]
+
+
+def finish_look(greeted: ClusterView, answers: Iterable[Future[Seen]]) -> ClusterView:
+    seen = [answer.result() for answer in answers]
     live = {ref: manifest for found, _ in seen for ref, manifest in found.items()}
     return replace(greeted, live=live, gaps=tuple(gap for _, gap in seen if gap))
 
 
 def _look_at_kind(
     port: ClusterPort, set_name: SetName, kind: ApiKind, wanted: tuple[Ref, ...], left: frozenset[str]
-) -> tuple[Mapping[Ref, Manifest], Gap | None]:
+) -> Seen:
     """All objects of a Kueue kind; of other kinds the members of the fleet, and what has the name of a wanted one."""
     try:
         if kind.group == KUEUE_GROUP:

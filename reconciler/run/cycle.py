@@ -3,36 +3,41 @@
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from reconciler.apply import Patience, apply_plan
 from reconciler.edges.events import ConfigMapName, send_event
 from reconciler.errors import ClusterError
+from reconciler.health import Ailment
 from reconciler.objects import ClusterName
 from reconciler.outcome import ClusterOutcome
 from reconciler.ownership.applyset import SetName
-from reconciler.pipeline.capacity import publish, with_master_queues
+from reconciler.pipeline.capacity import with_master_queues
 from reconciler.pipeline.offline import Computed
-from reconciler.pipeline.online import Connections, look_at_fleet, observe_fleet
+from reconciler.pipeline.online import ailments_of, look_at_fleet, observe_fleet, obstacles_of
 from reconciler.plan import Looks, Plan, make_plan
 from reconciler.ports import ClusterPort
 from reconciler.run.clusters import Clusters
+from reconciler.run.lasting import STANDS_AFTER, Lasting
 from reconciler.run.listening import Listening
 from reconciler.run.notices import Notice, find_notices
+from reconciler.run.publishing import Publishing
 from reconciler.spec.keeper import keeper_of
 
 log = logging.getLogger(__name__)
 
 # The next cycle comes soon: nobody has to wait long here for one cluster.
-PATIENCE = timedelta(seconds=5)
-PUBLISHED_EVERY = 30.0
+PATIENCE, AWAITED = timedelta(seconds=5), timedelta(seconds=1)
 NO_DUE = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
 class CycleReport:
-    """What a cycle saw and did; `due` is when the next one is needed even if nothing happens."""
+    """What a cycle saw and did; `due` is when the next one is needed even if nothing happens.
+
+    The obstacles of its plan and its `ailments` are those that last.
+    """
 
     computed: Computed
     plan: Plan
@@ -41,6 +46,7 @@ class CycleReport:
     outcomes: tuple[ClusterOutcome, ...] = ()
     notices: frozenset[Notice] = field(default_factory=frozenset)
     due: timedelta = NO_DUE
+    ailments: tuple[Ailment, ...] = ()
 
     @property
     def is_done(self) -> bool:
@@ -52,8 +58,9 @@ class Cycle:
         self._clusters = clusters
         self._listening = Listening(wake)
         self._looks: Looks | None = None
-        self._published: float | None = None
+        self._publishing = Publishing()
         self._told: frozenset[Notice] = frozenset()
+        self._lasting = Lasting()
 
     def run(self, computed: Computed, revision_problem: str, forbidden: Callable[[], str]) -> CycleReport:
         started = time.monotonic()
@@ -64,36 +71,48 @@ class Cycle:
         looks = self._looks = look_at_fleet(observed, connections, is_applying=True, before=self._looks)
         plan = make_plan(observed.spec, looks)
         manager = computed.spec.manager
-        patience = Patience(total=PATIENCE, forbidden=forbidden)
+        patience = Patience(total=PATIENCE, forbidden=forbidden, awaited=AWAITED)
         # Also without a change to write: inventories may have to follow, which costs nothing where they are right.
         outcomes = apply_plan(plan, connections.ports, manager.name if manager else None, patience)
         self._clusters.note_absent(_absent(looks))
         is_writing = not computed.spec.is_suspended(keeper_of(computed.spec).name) and not forbidden()
         self._listening.remember(computed.spec, connections.ports if is_writing else {}, observed.look)
         if is_writing:
-            self._publish(computed, connections)
-        notices = find_notices(plan, observed.conditions, revision_problem)
+            self._publishing.begin(computed.spec, connections.ports, forbidden)
+        plan, ailments = self._judged(observed, plan, looks)
+        notices = find_notices(plan, observed.conditions, ailments, revision_problem)
         self._tell(observed, {} if forbidden() else connections.ports, notices)
-        due = self._listening.due(computed.spec, observed.look) or NO_DUE
-        return CycleReport(observed, plan, looks, time.monotonic() - started, outcomes, notices, due)
+        due = min(self._listening.due(computed.spec, observed.look) or NO_DUE, self._look_again(outcomes))
+        return CycleReport(observed, plan, looks, time.monotonic() - started, outcomes, notices, due, ailments)
 
     def begin(self) -> None:
         """Forget what is known: while we did not lead, another one may have written."""
         self._looks = None
+        self._lasting.begin()
         self._listening.forget()
 
     def end(self) -> None:
         """The last thing before the lease is given back."""
+        self._publishing.end()
         self._listening.write_ledger()
 
     def close(self) -> None:
         self._listening.close()
 
-    def _publish(self, computed: Computed, connections: Connections) -> None:
-        """Pass on what is seen of clusters, now and then: it takes a list of all their pods."""
-        if self._published is None or time.monotonic() - self._published >= PUBLISHED_EVERY:
-            publish(computed.spec, connections.ports)
-            self._published = time.monotonic()
+    def _judged(self, observed: Computed, plan: Plan, looks: Looks) -> tuple[Plan, tuple[Ailment, ...]]:
+        """The plan with what keeps it from working, and what is not well, by what was seen for it anyway.
+
+        After the writes: judging thousands of objects takes a moment, for which no quota should wait.
+        """
+        obstacles, ailments = obstacles_of(observed, looks.views), ailments_of(observed, looks.views)
+        self._lasting.note((*obstacles, *ailments))
+        lasting = tuple(one for one in obstacles if self._lasting.is_lasting(one))
+        return replace(plan, obstacles=lasting), tuple(one for one in ailments if self._lasting.is_lasting(one))
+
+    def _look_again(self, outcomes: tuple[ClusterOutcome, ...]) -> timedelta:
+        """When to see what Kueue made of what was written: its statuses wake nobody."""
+        has_written = any(outcome.outcomes for outcome in outcomes)
+        return min(self._lasting.due() or NO_DUE, STANDS_AFTER if has_written else NO_DUE)
 
     def _tell(self, computed: Computed, ports: Mapping[ClusterName, ClusterPort], notices: frozenset[Notice]) -> None:
         """An Event for what was not so a cycle ago."""

@@ -21,7 +21,7 @@ from reconciler.run.commits import Commits
 from reconciler.run.cycle import Cycle, CycleReport
 from reconciler.run.metrics import Metrics
 from reconciler.run.reports import failed_status, status_of
-from reconciler.run.revisions import ANY_COMMIT, Revisions, Trust
+from reconciler.run.revisions import ANY_COMMIT, DEFECT, Revisions, Trust, text_of
 from reconciler.run.telling import Telling
 from reconciler.run.wakeups import Wakeups
 from reconciler.run.webhook import Webhook
@@ -142,11 +142,11 @@ class _Loop:
             report = self._cycle.run(computed, followed.problem, forbidden)
             if not forbidden():
                 self._telling.tell(report.computed.spec, status_of(report, followed))
-        except KfleetError as error:
-            return self._failed(computed.spec, str(error), forbidden)
+        except (KfleetError, ExceptionGroup) as error:
+            return self._failed(computed.spec, text_of(error), forbidden)
         except Exception:  # whatever it is: the next cycle may do better, and a queue must not wait for a person
             log.exception("cycle")
-            return self._failed(computed.spec, "a defect, see the log", forbidden)
+            return self._failed(computed.spec, DEFECT, forbidden)
         finally:
             self._began = None
         self._metrics.note(report)
@@ -213,6 +213,7 @@ def _log(report: CycleReport, reasons: tuple[str, ...]) -> None:
     is_news = report.plan.has_work or not report.is_done
     log.log(logging.INFO if is_news else logging.DEBUG, "cycle", extra=facts)
     for outcome in report.outcomes:
-        for problem in (outcome.problem, *(f"{one.ref}: {one.problem}" for one in outcome.outcomes if one.problem)):
+        failed = (one for one in outcome.outcomes if one.problem and not one.is_waiting)
+        for problem in (outcome.problem, *(f"{one.ref}: {one.problem}" for one in failed)):
             if problem:
                 log.error("write failed", extra={"cluster": outcome.name, "problem": problem})

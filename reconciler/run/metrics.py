@@ -6,11 +6,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from reconciler.capacity.model import CapacityLook
 from reconciler.kueue.reading import as_list, as_text, at, quantity_at
 from reconciler.objects import Manifest
+from reconciler.observed import PoolPlace
 from reconciler.quantity import Quantity
 from reconciler.run.cycle import CycleReport
 from reconciler.run.webhook import Verdict
@@ -41,7 +43,7 @@ class Metrics(Collector):
         self._seconds.observe(report.seconds)
         for cluster in report.outcomes:
             for outcome in cluster.outcomes:
-                result = "done" if outcome.is_done else "failed"
+                result = "done" if outcome.is_done else "waiting" if outcome.is_waiting else "failed"
                 self._writes.labels(cluster.name, outcome.action.value, result).inc()
 
     def note_failure(self) -> None:
@@ -64,6 +66,7 @@ class Metrics(Collector):
         report = self._last
         if report is not None:
             yield from _plan_metrics(report)
+            yield from _health_metrics(report)
             yield from _quota_metrics(report)
             yield from _capacity_metrics(report)
 
@@ -95,6 +98,16 @@ def _plan_metrics(report: CycleReport) -> Iterator[Metric]:
     yield from (info, objects, drift, gaps, refusals, reached)
 
 
+def _health_metrics(report: CycleReport) -> Iterator[Metric]:
+    obstacles = GaugeMetricFamily("kfleet_obstacles", "What keeps the fleet from working.", labels=("cluster", "check"))
+    for (cluster, check), count in Tally((one.cluster, one.check.value) for one in report.plan.obstacles).items():
+        obstacles.add_metric((cluster, check), count)
+    ailments = GaugeMetricFamily("kfleet_ailments", "Objects that are not well.", labels=("cluster", "kind"))
+    for (cluster, kind), count in Tally((one.ref.cluster, one.ref.kind) for one in report.ailments).items():
+        ailments.add_metric((cluster, kind), count)
+    yield from (obstacles, ailments)
+
+
 def _quota_metrics(report: CycleReport) -> Iterator[Metric]:
     labels = ("cluster", "queue", "flavor", "resource")
     quota = GaugeMetricFamily("kfleet_quota", "Nominal quota that the fleet wants.", labels=labels)
@@ -119,13 +132,27 @@ def _capacity_metrics(report: CycleReport) -> Iterator[Metric]:
         for resource, amount in amounts.items():
             capacity.add_metric((place.cluster, place.flavor, resource), _number(amount))
     yield capacity
+    yield from _source_metrics(report.computed.look)
+
+
+def _source_metrics(look: CapacityLook | None) -> Iterator[Metric]:
+    pools = GaugeMetricFamily(
+        "kfleet_pool_capacity", "Capacity that counts now, of a resource pool.", labels=("source", "resource")
+    )
     age = GaugeMetricFamily(
         "kfleet_observation_age_seconds", "Age of the last sighting of a source.", labels=("source",)
     )
-    look, now = report.computed.look, datetime.now(UTC)
+    bad = CounterMetricFamily(
+        "kfleet_nats_bad_messages", "Messages of a message bus that could not be used.", labels=("bus",)
+    )
+    now = datetime.now(UTC)
     for entry in look.ledger.entries if look else ():
         age.add_metric((str(entry.source),), (now - entry.last.seen_at).total_seconds())
-    yield age
+        for resource, amount in entry.granted.items() if isinstance(entry.source.place, PoolPlace) else ():
+            pools.add_metric((str(entry.source), resource), _number(amount))
+    for bus, count in look.bad_messages.items() if look else ():
+        bad.add_metric((bus,), count)
+    yield from (pools, age, bad)
 
 
 def _quotas(queue: Manifest) -> Iterator[tuple[str, str, float]]:

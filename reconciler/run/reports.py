@@ -17,6 +17,7 @@ LONGEST = 500
 class Result(StrEnum):
     APPLIED = "applied"
     SUSPENDED = "suspended"
+    UNHEALTHY = "unhealthy"
     INCOMPLETE = "incomplete"
     REFUSED = "refused"
     FAILED = "failed"
@@ -25,6 +26,7 @@ class Result(StrEnum):
 _STATES = {
     Result.APPLIED: CommitState.SUCCESS,
     Result.SUSPENDED: CommitState.PENDING,
+    Result.UNHEALTHY: CommitState.PENDING,
     Result.INCOMPLETE: CommitState.PENDING,
     Result.REFUSED: CommitState.FAILURE,
     Result.FAILED: CommitState.FAILURE,
@@ -97,21 +99,32 @@ class _Trouble:
 
 def _troubles(report: CycleReport) -> Iterator[_Trouble]:
     """The worst first."""
-    for outcome in report.outcomes:
-        problems = (f"{one.ref}: {one.problem}" for one in outcome.outcomes if one.problem)
-        for problem in (outcome.problem, *problems):
-            if problem:
-                yield _Trouble(Result.FAILED, outcome.name, problem)
+    yield from _failures(report)
     for refusal in report.plan.refusals:
         yield _Trouble(Result.REFUSED, refusal.cluster or "", str(refusal))
     for gap in report.plan.gaps:
         yield _Trouble(Result.INCOMPLETE, gap.cluster, f"{gap} could not be seen")
+    for outcome in report.outcomes:
+        begun = (one for one in outcome.outcomes if one.is_waiting)
+        yield from (_Trouble(Result.INCOMPLETE, outcome.name, f"{one.ref}: {one.problem}") for one in begun)
+    for obstacle in report.plan.obstacles:
+        yield _Trouble(Result.UNHEALTHY, obstacle.cluster, str(obstacle))
+    for ailment in report.ailments:
+        yield _Trouble(Result.UNHEALTHY, ailment.ref.cluster, str(ailment))
     for cluster in report.plan.clusters:
         if report.computed.spec.is_suspended(cluster.name):
             waiting = sum(change.reason is Reason.SUSPENDED for change in cluster.changes)
             yield _Trouble(
                 Result.SUSPENDED, cluster.name, f"{cluster.name}: {counted(waiting, 'change')} held until it goes on"
             )
+
+
+def _failures(report: CycleReport) -> Iterator[_Trouble]:
+    for outcome in report.outcomes:
+        failed = (one for one in outcome.outcomes if one.problem and not one.is_waiting)
+        for problem in (outcome.problem, *(f"{one.ref}: {one.problem}" for one in failed)):
+            if problem:
+                yield _Trouble(Result.FAILED, outcome.name, problem)
 
 
 def _summary(report: CycleReport) -> str:

@@ -81,7 +81,7 @@ class Revisions:
         try:
             self._now = self._looked()
         except (KfleetError, ExceptionGroup) as error:
-            self._now = Followed(before.computed, _text(error), self._tried)
+            self._now = Followed(before.computed, text_of(error), self._tried)
         except Exception:  # whatever it is: the next commit may do better, and must be found
             log.exception("revision")
             self._now = Followed(before.computed, DEFECT, self._tried)
@@ -110,7 +110,7 @@ class Revisions:
         try:
             computed = compute(files, self._source.overlay)
         except (KfleetError, ExceptionGroup) as error:
-            return Followed(last, f"{commit[:12]} cannot be read: {_text(error)}", commit)
+            return Followed(last, f"{commit[:12]} cannot be read: {text_of(error)}", commit)
         if computed.errors:
             shown = "; ".join(f"{finding.place}: {finding.problem}" for finding in computed.errors[:5])
             count = f"{len(computed.errors)} error{'s' if len(computed.errors) > 1 else ''}"
@@ -129,7 +129,11 @@ class Revisions:
             )
 
 
-def _text(error: Exception) -> str:
+def text_of(error: Exception) -> str:
+    """The words of an error that was meant to be told, or of a group of them; anything else is a defect."""
     if isinstance(error, ExceptionGroup):
-        return "; ".join(_text(one) for one in error.exceptions[:5])
-    return str(error)
+        return "; ".join(text_of(one) for one in error.exceptions[:5])
+    if isinstance(error, KfleetError):
+        return str(error)
+    log.error("defect", exc_info=error)
+    return DEFECT

@@ -184,14 +184,13 @@ class Sandbox:
 
     def remove_cluster(self, name: str) -> None:
         """End a cluster and forget it; its data stays in etcd, under a name that a new cluster should not take."""
-        gone = self._parts_of(name)
-        processes.stop(gone)
+        processes.stop(self._parts_of(name))
         self._apis.pop(name, None)
         self._record(
             lambda state: replace(
                 state,
                 clusters=tuple(cluster for cluster in state.clusters if cluster.name != name),
-                parts=tuple(part for part in state.parts if part not in gone),
+                parts=tuple(part for part in state.parts if not part.name.startswith(f"{name}/")),
             )
         )
 
@@ -241,7 +240,7 @@ class Sandbox:
             wait_for(part, lambda: is_api_ready(self.api(cluster)), self._is_abandoned)
         elif program == "kueue":
             wait_for(part, lambda: is_healthy(f"http://{part.address}/readyz"), self._is_abandoned)
-        else:
+        elif part.port:
             wait_for(part, lambda: is_listening(part.port), self._is_abandoned)
 
     def abandon(self) -> None:
@@ -258,7 +257,7 @@ class Sandbox:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _parts_of(self, cluster: str) -> tuple[Part, ...]:
-        return tuple(part for part in self._state.parts if part.name.startswith(f"{cluster}/"))
+        return tuple(part for part in self.state.parts if part.name.startswith(f"{cluster}/"))
 
     def _record(self, change: Callable[[SandboxState], SandboxState]) -> None:
         with self._lock, held_lock(self.folder / ".state.lock"):

@@ -11,8 +11,11 @@ from reconciler.sandbox.state import SandboxCluster
 
 
 def write_kubeconfig(path: Path, clusters: Iterable[SandboxCluster]) -> None:
-    path.touch(mode=0o600)
-    path.write_text(kubeconfig_text(clusters))
+    """Whole or not at all: parts of a sandbox come and go while somebody reads it."""
+    partial = path.with_suffix(".partial")
+    partial.touch(mode=0o600)
+    partial.write_text(kubeconfig_text(clusters))
+    partial.rename(path)
 
 
 def kubeconfig_text(clusters: Iterable[SandboxCluster]) -> str:

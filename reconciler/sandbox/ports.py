@@ -22,7 +22,7 @@ def free_ports(count: int, given: Collection[int] = ()) -> list[int]:
     return ports
 
 
-def becomes_free(port: int, patience: timedelta = timedelta(seconds=3)) -> bool:
+def becomes_free(port: int, patience: timedelta = timedelta(seconds=10)) -> bool:
     """Whether a port is free, now or in a moment: the kernel closes the sockets of a killed process a little late."""
     deadline = time.monotonic() + patience.total_seconds()
     while not is_free(port):

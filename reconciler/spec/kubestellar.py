@@ -1,5 +1,6 @@
 """How KubeStellar carries jobs to workers, as the fleet says it, and the shapes that its releases take."""
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -11,6 +12,7 @@ from reconciler.spec.duration import parse_duration
 
 CLUSTER_LABEL = "kubestellar.io/cluster"
 NAME_LABEL = "name"
+LONGEST_NAME = 63
 # A release that is not named is taken for one of these: the newest shape.
 NEWEST = (0, 30)
 
@@ -104,6 +106,15 @@ def _kind(entry: Manifest) -> CarriedKind:
     plural = entry.get("plural", f"{entry['kind'].lower()}s")
     templates, suspend = tuple(entry["templates"]), entry.get("suspend", "spec.suspend")
     return CarriedKind(entry["apiVersion"], entry["kind"], plural, templates, suspend)
+
+
+def policy_name(worker: ClusterName) -> str:
+    """The BindingPolicy of a worker. KubeStellar uses it as the value of a label, which takes 63 characters."""
+    name = f"kfleet-{worker}"
+    if len(name) <= LONGEST_NAME:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return f"{name[: LONGEST_NAME - 9].rstrip('-.')}-{digest}"
 
 
 class Collectors(StrEnum):

@@ -112,6 +112,6 @@ def test_plugin_announces_its_parameters_with_the_clusters_of_the_fleet(plugin: 
 
 def test_plugin_ends_when_argo_cd_gives_up(plugin: PluginServer, repository: Path) -> None:
     """A deadline that the start of a program takes alone: the server ends it with SIGTERM."""
-    answer = plugin.ask("generate", repository, 0.25, ARGOCD_ENV_CLUSTER="hub")
+    answer = plugin.ask("generate", repository, 0.05, ARGOCD_ENV_CLUSTER="hub")
     assert answer.returncode != 0 and not answer.stdout
     assert plugin.generate(repository, cluster="hub").objects

@@ -4,7 +4,7 @@ import asyncio
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +24,15 @@ SECRET = "hunter2"  # noqa: S105  (made up)
 
 @contextmanager
 def listening(login: Login) -> Iterator[NatsFeed]:
-    feed = NatsFeed(login, ["pools"])
+    feed = NatsFeed(login, ["pools"], problem_of_text)
     try:
         yield feed
     finally:
         feed.close()
+
+
+def problem_of_text(payload: bytes) -> str:
+    return "is bad" if payload.startswith(b"bad") else ""
 
 
 def publish(server: str, *messages: tuple[str, bytes], **options: Any) -> None:
@@ -187,6 +191,49 @@ def test_feed_is_bounded(tmp_path: Path) -> None:
         publish(server.address, ("pools.large", b"x" * (LARGEST_PAYLOAD + 1)), *crowd)
         eventually(lambda: feed.heard().ignored == 6)
         assert len(feed.heard().messages) == MOST_SUBJECTS
+
+
+def test_pool_that_has_not_spoken_for_long_makes_room_for_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reconciler.edges.nats.MOST_SUBJECTS", 3)
+    with running(tmp_path) as server, listening(Login((server.address,))) as feed:
+        eventually(lambda: not feed.heard().problem)
+        publish(server.address, *((f"pools.{name}", b"{}") for name in "abcad"))
+        eventually(lambda: feed.heard().ignored == 1)
+        assert feed.heard().messages.keys() == {"pools.a", "pools.b", "pools.c"}
+        monkeypatch.setattr("reconciler.edges.nats.FORGOTTEN_AFTER", 0.0)
+        publish(server.address, ("pools.d", b"{}"))
+        eventually(lambda: "pools.d" in feed.heard().messages)
+        assert feed.heard().messages.keys() == {"pools.a", "pools.c", "pools.d"}
+        assert feed.heard().ignored == 1
+
+
+def test_message_that_cannot_be_used_is_counted_and_takes_nobodys_place(tmp_path: Path) -> None:
+    with running(tmp_path) as server, listening(Login((server.address,))) as feed:
+        eventually(lambda: not feed.heard().problem)
+        publish(server.address, ("pools.a", b"good"), ("pools.a", b"bad"), ("pools.a", b"bad 2"), ("pools.b", b"bad"))
+        eventually(lambda: feed.heard().bad_count == 3)
+        heard = feed.heard()
+        assert {subject: message.payload for subject, message in heard.messages.items()} == {"pools.a": b"good"}
+        assert heard.bad == {"pools.a": "is bad", "pools.b": "is bad"}
+        publish(server.address, ("pools.a", b"better"))
+        eventually(lambda: feed.heard().messages["pools.a"].payload == b"better")
+        assert feed.heard().bad == {"pools.b": "is bad"} and feed.heard().bad_count == 3
+
+
+def test_clock_that_is_set_makes_no_message_older(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Later(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+            return datetime.now(tz) + timedelta(days=1)
+
+    with running(tmp_path) as server, listening(Login((server.address,))) as feed:
+        assert hears(feed, server.address)
+        before = feed.heard().messages["pools.cnaf"].received_at
+        monkeypatch.setattr("reconciler.edges.nats.datetime", Later)
+        after = feed.heard().messages["pools.cnaf"].received_at
+        assert abs(after - before - timedelta(days=1)) < timedelta(minutes=1)
 
 
 def test_wait_ends_when_something_is_heard(tmp_path: Path) -> None:

@@ -1,12 +1,13 @@
 """What counts of what was seen: growth at once, shrinking after a while, nothing of what fell silent."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.capacity.ledger import is_worth_writing, merge
+from reconciler.capacity.ledger import is_worth_writing, merge, shifted
 from reconciler.capacity.model import EMPTY, Ledger
 from reconciler.observed import Freshness
 from reconciler.quantity import parse
@@ -34,6 +35,30 @@ def test_shrinking_starts_anew_after_a_recovery() -> None:
         assert granted(ledger) == "100"
 
 
+def test_dip_of_a_moment_counts_for_nothing_where_less_was_seen_before() -> None:
+    ledger, policy = remembered(cpu=10), rules(shrink_delay=60)
+    story = ((10, 9, "10"), (69, 0, "10"), (70, 0, "9"), (71, 9, "9"), (200, 9, "9"))
+    for second, cpu, expected in story:
+        ledger = merge(ledger, look(at(second), seen(POOL, at(second), cpu)), policy)
+        assert granted(ledger) == expected, second
+
+
+def test_what_becomes_less_again_and_again_follows_in_steps() -> None:
+    ledger, policy = remembered(cpu=100), rules(shrink_delay=60)
+    found = {}
+    for second in range(10, 250, 10):
+        ledger = merge(ledger, look(at(second), seen(POOL, at(second), max(100 - second, 0))), policy)
+        found[second] = granted(ledger)
+    assert [found[second] for second in (60, 70, 120, 130, 190, 240)] == ["100", "90", "90", "30", "0", "0"]
+
+
+def test_shrinking_goes_on_with_a_ledger_that_knows_only_since_when() -> None:
+    policy = rules(shrink_delay=60)
+    older = merge(remembered(cpu=100), look(at(10), seen(POOL, at(10), 40)), policy)
+    older = Ledger(tuple(replace(entry, lower_most={}) for entry in older.entries))
+    assert granted(merge(older, look(at(70), seen(POOL, at(70), 40)), policy)) == "40"
+
+
 def test_shrinking_is_timed_for_each_resource() -> None:
     policy = rules(shrink_delay=60)
     first = seen(POOL, at(0), 100)
@@ -59,6 +84,26 @@ def test_pool_that_comes_back_counts_as_it_says_at_once() -> None:
     stale = merge(remembered(cpu=100), look(at(300)), rules())
     back = merge(stale, look(at(301), seen(POOL, at(301), 40)), rules(shrink_delay=600))
     assert granted(back) == "40"
+
+
+@pytest.mark.parametrize("listened", [{}, {BUS: timedelta(seconds=1)}])
+def test_bus_that_broke_gives_a_silent_pool_nothing_back(listened: dict[str, timedelta]) -> None:
+    """The last message of a pool stays in the ear for as long as kfleet runs."""
+    said = seen(POOL, at(0), 100)
+    stale = merge(remembered(), look(at(300), said), rules())
+    assert granted(stale) == "0"
+    broken = merge(stale, look(at(310), said, listened=listened), rules())
+    assert granted(broken) == "0"
+    assert granted(merge(broken, look(at(320), seen(POOL, at(319), 70), listened=listened), rules())) == "70"
+
+
+@pytest.mark.parametrize("listened", [{}, {BUS: timedelta(seconds=1)}])
+def test_bus_that_broke_brings_no_dropped_pool_back(listened: dict[str, timedelta]) -> None:
+    said, policy = seen(POOL, at(0), 100), rules(drop_after=900)
+    dropped = merge(remembered(), look(at(1000), said, unused=UNUSED), policy)
+    assert dropped == EMPTY
+    assert merge(dropped, look(at(1010), said, listened=listened, unused=UNUSED), policy) == EMPTY
+    assert granted(merge(dropped, look(at(1010), seen(POOL, at(1009), 70), listened=listened), policy)) == "70"
 
 
 def test_silent_pool_is_dropped_only_when_it_is_old_and_unused() -> None:
@@ -108,6 +153,19 @@ def test_clock_that_was_set_back_neither_holds_nor_frees_anything() -> None:
     back = merge(known, look(at(0)), rules())
     assert granted(back) == "100"
     assert granted(merge(back, look(at(66)), rules(timeout=65))) == "0"
+
+
+def test_ledger_by_a_clock_that_was_set_says_the_same() -> None:
+    policy, jump = rules(shrink_delay=60), timedelta(hours=1)
+    before = merge(remembered(cpu=100), look(at(10), seen(POOL, at(10), 40)), policy)
+    after = shifted(before, jump)
+    for second in (10, 69, 70, 200):
+        by_old = merge(before, look(at(second)), policy)
+        assert merge(after, look(at(second) + jump), policy) == shifted(by_old, jump), second
+        sighting = seen(POOL, at(second), 40)
+        by_old = merge(before, look(at(second), sighting), policy)
+        moved = replace(sighting, seen_at=sighting.seen_at + jump)
+        assert merge(after, look(at(second) + jump, moved), policy) == shifted(by_old, jump), second
 
 
 def test_order_of_pools_is_that_of_their_first_sighting() -> None:

@@ -1,6 +1,7 @@
 """What a MasterQueue becomes, by the pools that are known."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -134,12 +135,59 @@ def test_pool_that_jobs_cannot_be_sent_to_is_told() -> None:
     assert [gap.what for gap in desired.gaps] == ["MasterQueue main: pool a b", f"MasterQueue main: pool {'x' * 64}"]
 
 
-def test_too_many_pools_cannot_be_written() -> None:
-    desired = desired_of(*(pool(f"p{number}") for number in range(65)))
+def test_queue_takes_the_pools_that_it_has_room_for_in_the_order_in_which_they_came() -> None:
+    """The second entry of the MasterQueue has the pool that was known first."""
+    there = "natsConnector: nats://u:p@nats:4222, natsSubject: t"
+    entry = f"  - {{name: more, natsFlavor: {{{there}, virtualNode: vk, pools: [a]}}}}"
+    pools = [pool("a", subject="t"), *(pool(f"p{number}") for number in range(66))]
+    desired = desired_of(*pools, master=f"{MASTER}{entry}\n")
+    names = [f"main-nats-p{number}" for number in range(63)]
+    assert list(quotas_of(desired, QUEUE)) == [*names, "main-more-a"]
+    assert list(quotas_of(desired, BRANCH)) == names
+    flavors = {entry.ref.name for entry in desired.objects if entry.ref.kind == "ResourceFlavor"}
+    assert flavors == {*names, "main-more-a"}
+    (gap,) = desired.gaps
+    assert gap.what == "MasterQueue main: some pools"
+    assert "no more in one queue: p63, p64, p65; narrow pools or poolRegExp" in gap.why
+    assert all(check_object(entry.manifest, NEWEST) == () for entry in desired.objects)
+
+
+def test_older_kueue_has_room_for_fewer_pools() -> None:
     spec = spec_of(MASTER)
+    older = tuple(replace(cluster, kueue=replace(cluster.kueue, version="0.12.0")) for cluster in spec.clusters)
+    pools = tuple(pool(f"p{number}") for number in range(17))
+    desired = compute_desired(replace(spec, clusters=older), Observations(pools=pools))
+    assert len(quotas_of(desired, QUEUE)) == 16
+    assert [gap.what for gap in desired.gaps] == ["MasterQueue main: some pools"]
+
+
+def test_resource_that_a_queue_has_no_room_for_is_left_out_and_the_pools_stay() -> None:
+    odd = amounts(cpu=1, **{f"example.org/r{number}": 1 for number in range(10)})
+    pools = [pool(f"p{number}") for number in range(63)]
+    desired = desired_of(*pools, pool("odd", amounts=odd))
+    quotas = quotas_of(desired, QUEUE)
+    assert list(quotas) == [*(f"main-nats-p{number}" for number in range(63)), "main-nats-odd"]
+    assert list(quotas["main-nats-odd"])[4:] == [f"example.org/r{number}" for number in range(4)]
+    (gap,) = desired.gaps
+    assert gap.what == "MasterQueue main: some resources of its pools"
+    assert ": example.org/r4, " in gap.why and "example.org/r8 and 1 more;" in gap.why
+    assert all(check_object(entry.manifest, NEWEST) == () for entry in desired.objects)
+
+
+@given(st.lists(st.tuples(st.integers(0, 90), st.sets(st.integers(0, 40), max_size=32)), max_size=80))
+def test_queue_of_any_pools_is_one_that_kueue_takes(said: list[tuple[int, set[int]]]) -> None:
+    pools = {name: amounts(**{f"example.org/r{one}": 1 for one in names}) for name, names in said}
+    desired = desired_of(*(pool(f"p{name}", amounts=brought) for name, brought in pools.items()))
+    for entry in desired.objects:
+        assert check_object(entry.manifest, NEWEST) == (), entry.ref
+
+
+def test_queue_that_the_spec_alone_makes_too_large_cannot_be_written() -> None:
+    local = "".join(f"  - {{name: here-{number}, localFlavor: {{}}}}\n" for number in range(65))
+    desired = desired_of(master=MASTER + local)
     queue = next(entry for entry in desired.objects if str(entry.ref) == QUEUE)
     with pytest.raises(SpecError, match="narrow pools or poolRegExp"):
-        written(queue, offline_api(spec.clusters[0]))
+        written(queue, offline_api(spec_of(MASTER).clusters[0]))
 
 
 def test_what_observations_decide_is_told_from_what_the_spec_does() -> None:

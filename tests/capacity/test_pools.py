@@ -17,7 +17,7 @@ from tests.support import eventually
 pytestmark = pytest.mark.fleet
 # A pool that speaks five times a second, and whose silence is believed after a few seconds.
 QUICK = {"poolTimeout": 1}
-HEARD_LONG_ENOUGH = ("--observe-for", "7")
+HEARD_LONG_ENOUGH = ("--observe-for", "12")
 
 
 @pytest.fixture(autouse=True)
@@ -207,13 +207,17 @@ def test_pool_whose_name_is_no_object_name_gets_one(pool_world: PoolWorld) -> No
     assert flavor["spec"]["tolerations"][0]["value"] == "CNAF_T1"
 
 
-def test_more_pools_than_kueue_takes_are_refused_before_the_write(pool_world: PoolWorld) -> None:
+def test_more_pools_than_kueue_takes_are_left_out_and_stop_nothing(pool_world: PoolWorld) -> None:
     pool_world.commit()
-    refused = pool_world.apply(**{f"pool-{number}": announcement() for number in range(65)})
-    assert refused.code == 3, refused.out + refused.err
-    assert "narrow pools or poolRegExp" in refused.out
-    assert not pool_world.world.finds("clusterqueues", pool_world.name)
-    assert pool_world.ledger() is None
+    first = {f"pool-{number:02}": announcement() for number in range(64)}
+    assert pool_world.apply(**first).code == 0
+    before = pool_world.quotas()
+    assert len(before) == 64
+    more = pool_world.apply(**first | {"another": announcement(), "pool-00": announcement("9")})
+    assert more.code == 4, more.out + more.err
+    assert "some pools: left out" in more.out and "another; narrow pools or poolRegExp" in more.out
+    assert pool_world.quotas() == before | {f"{pool_world.name}-nats-pool-00": "9"}
+    assert pool_world.flavor("another") is None
 
 
 def test_flavor_adds_up_its_pools(pool_world: PoolWorld) -> None:

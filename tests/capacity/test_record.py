@@ -39,7 +39,13 @@ sightings = st.builds(
     st.one_of(st.none(), st.integers(1, 300).map(lambda seconds: timedelta(seconds=seconds))),
 )
 entries = st.builds(
-    Entry, sightings, times, some_amounts, st.dictionaries(texts, times, max_size=2), st.sampled_from(Freshness)
+    Entry,
+    sightings,
+    times,
+    some_amounts,
+    st.dictionaries(texts, times, max_size=2),
+    some_amounts,
+    st.sampled_from(Freshness),
 )
 
 

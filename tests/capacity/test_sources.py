@@ -8,6 +8,10 @@ import pytest
 import yaml
 
 from reconciler import cli
+from reconciler.edges.kubernetes import Access, ApiServer
+from reconciler.errors import ClusterError
+from reconciler.objects import ClusterName
+from reconciler.observations.metrics import find_report
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.nodes import node_manifest
 from tests.capacity.documents import announcement, master_queue, observed_flavor, share_queue
@@ -69,6 +73,8 @@ def test_quota_follows_the_nodes_up_and_down(world: World, nodes: list[str]) -> 
     assert world.apply().code == 0
     assert cpu_of(world) == "6"
     world.api().patch(f"/api/v1/nodes/{nodes[0]}", {"spec": {"unschedulable": None}})
+    # Its taint is taken off by a controller.
+    eventually(lambda: not world.api().get(f"/api/v1/nodes/{nodes[0]}")["spec"].get("taints"))
     assert world.apply().code == 0
     assert cpu_of(world) == "12"
 
@@ -222,7 +228,26 @@ def test_quota_follows_cluster_metrics(world: World) -> None:
     assert cpu_of(world) == "0"
     api.delete(f"{METRICS}/worker1")
     missing = world.apply()
-    assert missing.code == 4 and "ClusterMetrics: neither the manager nor the cluster has one" in missing.out
+    assert missing.code == 4 and "ClusterMetrics: no cluster of the fleet has one" in missing.out
+
+
+@pytest.mark.usefixtures("definitions")
+def test_metrics_of_a_cluster_are_found_on_whichever_cluster_they_lie(fleet: Sandbox, unique: str) -> None:
+    api, name = fleet.api("worker1"), ClusterName(unique)
+    dead = ApiServer(ClusterName("dead"), Access("https://127.0.0.1:1", ""))
+    ports = {ClusterName("manager"): fleet.api("manager"), dead.cluster: dead, api.cluster: api}
+    report = {"apiVersion": "galaxy.kubestellar.io/v1alpha1", "kind": "ClusterMetrics", "metadata": {"name": unique}}
+    made = api.create(report)
+    assert find_report(name, ports, ClusterName("manager")) == made
+    api.delete(f"{METRICS}/{unique}")
+    # Where somebody did not answer, nobody knows that there is none.
+    with pytest.raises(ClusterError):
+        find_report(name, ports, ClusterName("manager"))
+    del ports[dead.cluster]
+    assert find_report(name, ports, ClusterName("manager")) is None
+    # Without the manager's word nobody else's counts: it may say something else.
+    with pytest.raises(ClusterError):
+        find_report(name, {dead.cluster: dead, **ports}, dead.cluster)
 
 
 @pytest.mark.usefixtures("definitions")

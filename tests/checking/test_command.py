@@ -121,6 +121,8 @@ def test_check_translates_an_old_mini_cluster(kfleet: Kfleet, written: Path) -> 
             "'nope' selects no cluster; there are: hub, cnaf-gpu",
         ),
         ("apiVersion: v1\nkind: List\nitems:\n- kind: Job\n- nope", (), 1, "items[1]: 'nope' is no object"),
+        ("", (), 1, "no job in what was given"),
+        ("apiVersion: v1\nkind: ConfigMap", ("-o", "json"), 1, "no job in what was given"),
     ],
 )
 def test_check_says_what_is_wrong_with_what_it_was_given(

@@ -361,13 +361,3 @@ def test_queue_that_sends_its_jobs_nowhere_admits_nothing(sent: FleetState) -> N
     found = answer(research(ONE), replace(sent, clusters={hub.name: replace(hub, multikueue_configs={})}))
     assert [one.problem for one in found.objections] == ["the queue has no worker"]
     assert found.verdict is Verdict.NEVER
-
-
-def test_job_that_kubestellar_carries_runs_on_a_worker_that_is_chosen_later() -> None:
-    fleet = state_of(FLAVOR, SENT.replace("multikueue", "kubestellar"), TENANT)
-    found = answer(research(ONE), fleet, "hub")
-    assert (found.verdict, found.runs_on) == (Verdict.ADMITTED, ())
-    assert found.notes == ("KubeStellar then carries it to a worker that has room; which one is not played here",)
-    label = {"kueue.x-k8s.io/queue-name": "research"}
-    manifest = mini_cluster("a", 1, containers=[asking(cpu="1")], jobLabels=label)
-    assert reasons(answer(manifest, fleet, "hub")) == [Reason.NOT_SENT]

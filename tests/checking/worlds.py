@@ -118,7 +118,7 @@ def submit(api: ApiServer, cases: Iterable[Case]) -> None:
         operator_job(case.manifest) if case.manifest["kind"] == "MiniCluster" else case.manifest for case in cases
     ]
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda manifest: eventually(lambda: created(api, manifest)), manifests))
+        list(pool.map(lambda manifest: eventually(lambda: created(api, manifest), 60), manifests))
 
 
 def created(api: ApiServer, manifest: Manifest) -> bool:

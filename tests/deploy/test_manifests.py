@@ -15,7 +15,7 @@ from reconciler.sandbox.fleet import Sandbox
 from reconciler.spec.choices import Role
 from tests.deploy.kustomized import DEPLOY, ROOT, kustomized, written
 
-FOLDERS = ("controller", "cronjob", "worker")
+FOLDERS = ("controller", "cronjob", "observe", "worker")
 PIN = re.compile(r"^([A-Za-z0-9_.-]+)==([^ ;\\]+)", re.MULTILINE)
 
 
@@ -42,7 +42,7 @@ def test_deploy_is_accepted_strictly(server: ApiServer, folder: str) -> None:
         assert answer["metadata"]["name"] == manifest["metadata"]["name"]
 
 
-@pytest.mark.parametrize("folder", ["controller", "cronjob"])
+@pytest.mark.parametrize("folder", ["controller", "cronjob", "observe"])
 def test_pod_of_deploy_is_let_in_where_only_restricted_ones_are(server: ApiServer, folder: str) -> None:
     server.apply(next(entry for entry in kustomized(folder) if entry["kind"] == "ServiceAccount"))
     (template,) = pods(kustomized(folder))

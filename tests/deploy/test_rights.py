@@ -1,6 +1,7 @@
 """The shipped rights: enough for everything that kfleet does, and not one more."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
 import pytest
 import yaml
@@ -14,6 +15,7 @@ from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.programs import DEFAULT_KUEUE
 from reconciler.spec.choices import Role
 from tests.conftest import CRDS
+from tests.definitions import held_definitions
 from tests.deploy.requests import Asked, Request
 from tests.deploy.stories import Story, tell
 from tests.deploy.worlds import AccountWorld, give_account, take_account
@@ -34,32 +36,30 @@ DENIED = {("list", "configmaps"), ("list", "secrets"), ("list", "serviceaccounts
 def story(fleet: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     fleet.add_cluster(FIFTH, DEFAULT_KUEUE)
     world = AccountWorld(fleet, tmp_path_factory.mktemp("story") / "science", "science", PLACES)
-    for cluster in DEFINED:
-        _define(fleet.api(cluster))
-    for cluster in PLACES.values():
-        give_account(fleet, cluster, _role(cluster))
-    eventually(lambda: not left_behind(world), 90)
-    told = Story(world)
-    tell(told)
-    yield told
-    world.clean()
-    for cluster in PLACES.values():
-        take_account(fleet, cluster, _role(cluster))
-        _remove_released(fleet.api(cluster))
-    for cluster in DEFINED:
-        _forget(fleet.api(cluster))
+    with ExitStack() as definitions:
+        for cluster in DEFINED:
+            definitions.enter_context(_defined(fleet.api(cluster)))
+        for cluster in PLACES.values():
+            give_account(fleet, cluster, _role(cluster))
+        eventually(lambda: not left_behind(world), 90)
+        told = Story(world)
+        tell(told)
+        yield told
+        world.clean()
+        for cluster in PLACES.values():
+            take_account(fleet, cluster, _role(cluster))
+            _remove_released(fleet.api(cluster))
     fleet.remove_cluster(FIFTH)
 
 
-def _define(api: ApiServer) -> None:
+@contextmanager
+def _defined(api: ApiServer) -> Iterator[None]:
     """What others than Kueue bring, and a report of its own on each worker."""
-    for definition in DEFINITIONS:
-        api.apply(definition)
-    api.forget_kinds()
-    if api.cluster != "manager":
-        eventually(lambda: api.find("/apis/galaxy.kubestellar.io/v1alpha1/clustermetrics"))
-        kind = {"apiVersion": "galaxy.kubestellar.io/v1alpha1", "kind": "ClusterMetrics"}
-        api.create({**kind, "metadata": {"name": "local"}, "spec": {}})
+    with held_definitions(api, DEFINITIONS):
+        if api.cluster != "manager":
+            kind = {"apiVersion": "galaxy.kubestellar.io/v1alpha1", "kind": "ClusterMetrics"}
+            api.create({**kind, "metadata": {"name": "local"}, "spec": {}})
+        yield
 
 
 def _remove_released(api: ApiServer) -> None:
@@ -67,12 +67,6 @@ def _remove_released(api: ApiServer) -> None:
     for path in (f"/api/v1/namespaces/{name}" for name in TENANTS):
         if api.find(path):
             api.delete(path)
-
-
-def _forget(api: ApiServer) -> None:
-    for definition in DEFINITIONS:
-        api.delete(api.path_of(definition))
-    api.forget_kinds()
 
 
 def _role(cluster: str) -> Role:

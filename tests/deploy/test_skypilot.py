@@ -7,6 +7,7 @@ import pytest
 from reconciler.rights import ACCOUNT, NAMESPACE, RBAC, skypilot_objects
 from tests.deploy.worlds import AccountWorld
 from tests.engine.documents import flavor, sent_queue, tenant
+from tests.support import eventually
 
 
 @pytest.fixture
@@ -50,6 +51,7 @@ def test_config_of_a_team_is_written_and_deleted_with_the_role_bound_in_its_name
     assert 'cannot list resource "configmaps"' in answer.out + answer.err
     assert _config(team) is None
     _bind(team)
+    eventually(lambda: team.apply().code == 0)  # a new right is known after a moment only
     team.converge()
     assert _config(team)
     _commit(team)

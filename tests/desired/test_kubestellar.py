@@ -5,12 +5,11 @@ from typing import Any
 import pytest
 
 from reconciler.desired import Desired, compute_desired
-from reconciler.desired.kubestellar import policy_name
 from reconciler.objects import ClusterName
 from reconciler.observed import FlavorPlace, Observations
 from reconciler.quantity import parse
 from reconciler.spec import FleetFiles, FleetSpec, parse_fleet
-from reconciler.spec.kubestellar import Collectors, PolicyShape, shape_of_release
+from reconciler.spec.kubestellar import Collectors, PolicyShape, policy_name, shape_of_release
 from tests.desired.fleets import API, flavor, manifest_of, queue, quotas_of, tenant
 
 CPU = flavor("cpu", '{cpu: "100"}', "  topologyName: rack\n  tolerations: [{key: x, operator: Exists}]")
@@ -195,13 +194,9 @@ def test_transform_takes_off_what_holds_a_kind_back_also_one_of_the_fleet() -> N
 
 
 def test_name_of_a_policy_fits_into_a_label() -> None:
-    east = spec_of(CPU, GPU, CARRIED).clusters[1]
-    long = f"{'c' * 70}.example"
-    worker = f"{API}kind: Cluster\nmetadata: {{name: {long}}}\nspec: {{role: worker}}\n"
-    text = f"{API}kind: Fleet\nmetadata: {{name: t}}\n---\n{worker}"
-    cluster = parse_fleet(FleetFiles("t", "", {"fleet/a.yaml": text.encode()})).clusters[0]
-    assert policy_name(east) == "kfleet-east"
-    assert len(policy_name(cluster)) <= 63 and policy_name(cluster).startswith("kfleet-ccc")
+    assert policy_name(ClusterName("east")) == "kfleet-east"
+    long = policy_name(ClusterName(f"{'c' * 70}.example"))
+    assert len(long) <= 63 and long.startswith("kfleet-ccc")
 
 
 def test_release_without_a_number_is_the_newest() -> None:

@@ -166,3 +166,63 @@ def test_worker_that_a_queue_names_no_more_holds_that_queue() -> None:
     assert manifest_of(found, "east/ClusterQueue/old")["spec"]["stopPolicy"] == "Hold"
     (leaving,) = found.leaving
     assert (leaving.queues, leaving.is_whole) == ({"old"}, False)
+
+
+def test_nothing_changes_for_leavers_where_the_live_configs_were_not_seen() -> None:
+    native = "kind: MultiKueueConfig\nmetadata: {name: own}\nspec: {clusters: [east]}\n"
+    found = compute_desired(fleet(CPU, SENT, native, north="true"), Observations(leavers=Leavers(problem="timed out")))
+    why = "who sits in the live config was not seen (timed out)"
+    held = {str(entry.ref) for entry in found.objects if entry.held == why}
+    assert {f"hub/MultiKueueConfig/{CONFIG}", "hub/MultiKueueConfig/own", "hub/MultiKueueCluster/north"} <= held
+    # Whether north still has its login is not known either; of the others it is.
+    assert {ref.partition("/")[0] for ref in held} == {"hub", "north"}
+    assert "hub/MultiKueueCluster/east" not in held
+    notes = {str(entry.ref): entry.notes for entry in found.objects}
+    assert notes["hub/ClusterQueue/q"] == ("quota on the manager is the sum of east, west, north",)
+
+
+@pytest.mark.parametrize(
+    ("east", "west", "staying"),
+    [
+        ({"running": 1, "is_held": True}, {"running": 0, "is_held": True}, ["east", "west"]),
+        ({"running": 0, "is_held": True, "is_busy": True}, {"running": 0, "is_held": True}, ["east", "west"]),
+        ({"running": 0, "is_held": True}, {"running": 0, "is_held": True}, []),
+    ],
+)
+def test_workers_of_a_config_that_nobody_wants_leave_it_together(
+    east: dict[str, Any], west: dict[str, Any], staying: list[str]
+) -> None:
+    found = desired(fleet(CPU), seat("east", **east), seat("west", **west))
+    assert [entry.cluster for entry in found.leaving] == staying
+    why = "nothing runs there, but the manager still has jobs for others that leave with it"
+    assert [entry.why.partition(";")[0] for entry in found.leaving[1:]] == ([why] if staying else [])
+
+
+def sat(*clusters: str, config: str = CONFIG) -> frozenset[tuple[str, str]]:
+    return frozenset((config, cluster) for cluster in clusters)
+
+
+def test_newcomer_waits_for_a_seat_while_a_full_config_cannot_let_go_of_another() -> None:
+    """Kueue takes 20 clusters; who sits there already is not sent away for one who comes."""
+    many = {f"w{number:02}": "false" for number in range(18)}
+    spec = fleet(**many)
+    others = ["west", *many]
+    leavers = Leavers((seat("north", running=1),), sitting=sat(*others, "north"))
+    found = compute_desired(spec, Observations(leavers=leavers))
+    assert clusters_of(found) == [*others, "north"]
+    objects = {str(entry.ref): entry for entry in found.objects}
+    assert objects[f"hub/MultiKueueConfig/{CONFIG}"].notes == (
+        "north cannot leave yet",
+        "east must wait for a free seat: Kueue takes no more than 20",
+    )
+    assert "hub/MultiKueueCluster/east" not in objects
+    assert "east" not in objects["hub/ClusterQueue/q"].notes[0]
+    assert len(clusters_of(desired(spec))) == 20
+
+
+def test_newcomer_waits_for_a_seat_in_a_written_config_too() -> None:
+    names = [f"w{number:02}" for number in range(20)]
+    native = f"kind: MultiKueueConfig\nmetadata: {{name: own}}\nspec: {{clusters: [{', '.join(names)}]}}\n"
+    leavers = Leavers((Seat("own", NORTH, running=1),), sitting=sat(*names[1:], "north", config="own"))
+    found = compute_desired(fleet(native), Observations(leavers=leavers))
+    assert manifest_of(found, "hub/MultiKueueConfig/own")["spec"]["clusters"] == [*names[1:], "north"]

@@ -1,17 +1,22 @@
 """One writer at a time: who holds the fleet's lease is told, and a dead holder loses it."""
 
 import threading
+import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+import yaml
 
 from reconciler.edges.kubernetes import Access, ApiServer
 from reconciler.errors import ClusterError
-from reconciler.lease import LeaseName, held_lease
+from reconciler.lease import DURATION, MARGIN, LeaseName, Loss, held_lease
 from reconciler.objects import ClusterName
 from tests.engine.documents import flavor
+from tests.engine.faults.proxy import Deed, Fault, FaultProxy, proxied
 from tests.engine.worlds import SYSTEM, World
+from tests.support import eventually
 
 TIME = "%Y-%m-%dT%H:%M:%S.%fZ"
 
@@ -24,9 +29,9 @@ def lease_of(world: World, cluster: str = "worker1") -> dict[str, Any]:
     return world.api(cluster).get(lease_name(world).path)
 
 
-def write_lease(world: World, holder: str, renewed: datetime) -> None:
+def write_lease(world: World, holder: str, renewed: datetime, seconds: int = 15) -> None:
     when = renewed.strftime(TIME)
-    spec = {"holderIdentity": holder, "leaseDurationSeconds": 15, "acquireTime": when, "renewTime": when}
+    spec = {"holderIdentity": holder, "leaseDurationSeconds": seconds, "acquireTime": when, "renewTime": when}
     metadata = {"name": world.lease, "namespace": SYSTEM}
     world.api().create({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec})
 
@@ -51,6 +56,28 @@ def test_lease_of_a_dead_holder_is_taken_over(world: World) -> None:
     world.converge()
     spec = lease_of(world)["spec"]
     assert spec["leaseTransitions"] == 1 and not spec.get("holderIdentity")
+
+
+def test_lease_of_a_holder_that_died_just_now_is_waited_for(world: World) -> None:
+    """Like that of a pod which was evicted, when the one in its place starts."""
+    world.commit(flavor(world.name))
+    write_lease(world, "dead/1/a", datetime.now(UTC))
+    world.converge()
+    assert not lease_of(world)["spec"].get("holderIdentity")
+
+
+def test_waiting_for_a_dead_holder_does_not_trust_its_clock(world: World) -> None:
+    world.commit(flavor(world.name))
+    write_lease(world, "dead/1/a", datetime.now(UTC) + timedelta(hours=1))
+    world.converge()
+
+
+def test_lease_that_lasts_for_hours_is_not_waited_for(world: World) -> None:
+    world.commit(flavor(world.name))
+    write_lease(world, "ada", datetime.now(UTC), seconds=7200)
+    answer = world.apply()
+    assert answer.code == 3 and "held by ada since" in answer.err and world.members() == {}
+    assert "a dead holder loses it 7200 s after its last sign of life" in answer.err
 
 
 def test_waiting_for_a_lease_ends_where_the_login_is_not_accepted(world: World) -> None:
@@ -88,3 +115,27 @@ def test_fleet_whose_manager_cannot_be_reached_is_not_written(wide_world: World)
     answer = wide_world.apply()
     assert answer.code == 1 and "without its lease nothing is written to any cluster" in answer.err
     assert wide_world.members("worker1") == {}
+
+
+def test_writing_ends_while_what_was_sent_is_still_on_its_way() -> None:
+    """Whoever takes the lease after its duration must not meet a request that was sent just before."""
+    now = time.monotonic()
+    assert not Loss(now).why()
+    assert Loss(now - (DURATION - MARGIN).total_seconds()).why().startswith("the lease is lost")
+
+
+def test_renewals_that_fail_do_not_cost_the_lease(world: World) -> None:
+    with proxied(world.sandbox, "worker1") as proxy:
+        port = through(proxy, world)
+        with held_lease(port, lease_name(world), "me") as lost:
+            first = lease_of(world)["spec"]["renewTime"]
+            proxy.inject(Fault(Deed.ANSWER, "/leases/", "GET|PUT", status=500, times=3))
+            eventually(lambda: lost.is_set() or lease_of(world)["spec"]["renewTime"] != first)
+            assert not lost.is_set()
+        port.close()
+
+
+def through(proxy: FaultProxy, world: World) -> ApiServer:
+    path = proxy.kubeconfig(world.folder.parent / "proxy.kubeconfig")
+    server = yaml.safe_load(path.read_text())["clusters"][0]["cluster"]["server"]
+    return ApiServer(ClusterName("worker1"), replace(world.api().access, server=server))

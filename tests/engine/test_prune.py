@@ -153,6 +153,7 @@ def test_queue_whose_workload_does_not_end_stays_and_says_so(world: World, monke
     assert world.finds("localqueues", "main", namespace=name)
     world.api().delete(f"{KUEUE_ROOT}/namespaces/{name}/workloads/alone")
     eventually(lambda: world.queue(name)["status"].get("reservingWorkloads", 0) == 0)
+    monkeypatch.undo()
     world.converge()
 
 
@@ -170,6 +171,7 @@ def test_object_that_does_not_go_is_reported_with_its_finalizers(world: World, m
     assert f"worker1/LocalQueue/{name}/main: {problem}" in answer.out
     assert world.finds("clusterqueues", name)
     world.api().patch(path, {"metadata": {"finalizers": None}})
+    monkeypatch.undo()
     world.converge()
     assert list(world.members()) == [f"resourceflavors//{name}-rest"]
 

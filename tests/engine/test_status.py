@@ -1,8 +1,8 @@
 """`kfleet status` and what apply tells of health, on real clusters."""
 
-from tests.engine.documents import flavor, queue, tenant
+from tests.engine.documents import flavor, native, queue, tenant
 from tests.engine.worlds import World
-from tests.support import Kfleet
+from tests.support import Kfleet, eventually
 
 
 def small(name: str, **more: object) -> tuple[dict[str, object], ...]:
@@ -11,21 +11,23 @@ def small(name: str, **more: object) -> tuple[dict[str, object], ...]:
 
 def test_status_of_a_fleet_that_is_well(world: World) -> None:
     world.commit(*small(world.name))
-    applied = world.apply()
+    applied = world.apply("--wait", "60")
     assert applied.code == 0 and "not well" not in applied.out
     answer = world.run("status")
     assert (answer.code, answer.out) == (0, "worker1: ok, kueue v1beta2, 4 objects as wanted\n")
 
 
 def test_status_says_what_ails_a_queue_and_what_to_do(world: World) -> None:
-    world.commit(*small(world.name, stopPolicy="Hold"))
-    applied = world.apply("--wait", "0.1")
-    assert applied.code == 0
-    assert f"not well: worker1/ClusterQueue/{world.name}: Stopped: " in applied.out
+    check = native("AdmissionCheck", world.name, {"controllerName": "example.org/nobody"})
+    world.commit(check, *small(world.name, admissionChecks=[world.name]))
+    assert world.apply("--wait", "0").code == 0
+    # Kueue needs a moment to look at a queue that has just come.
+    text = f"not well: worker1/ClusterQueue/{world.name}: AdmissionCheckInactive: "
+    eventually(lambda: text in world.apply("--wait", "0").out)
     answer = world.run("status", "-o", "json")
     (row,) = answer.record["clusters"]
     assert answer.code == 4 and row["reachable"] and not row["pending"]
-    assert any("Set stopPolicy to None when it shall admit again." in line for line in row["ailments"])
+    assert any("Look at the Active condition of the check that the message names" in line for line in row["ailments"])
 
 
 def test_status_counts_what_a_plan_would_do(world: World) -> None:

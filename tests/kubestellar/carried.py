@@ -7,6 +7,7 @@ from reconciler.edges.kubernetes import ApiServer
 from reconciler.ownership.applyset import MEMBER_LABEL
 from tests.engine.documents import Document
 from tests.engine.worlds import KUEUE_ROOT, World
+from tests.support import eventually
 
 API = "kfleet.dev/v1alpha1"
 QUEUE = "science"
@@ -55,9 +56,9 @@ def documents(source: str = "nodes", **queue: Any) -> tuple[Document, ...]:
 def job(
     name: str, *, seconds: int = 0, count: int = 1, selector: dict[str, str] | None = None, **requests: str
 ) -> Document:
-    """A Job of the team; `gpu` among the requests is nvidia.com/gpu."""
-    amounts = {{"gpu": "nvidia.com/gpu"}.get(key, key): value for key, value in requests.items()}
-    container = {"name": "main", "image": "none", "resources": {"requests": amounts, "limits": amounts}}
+    """A Job of the team; `gpu` among the requests is nvidia.com/gpu, as most people write it: as a limit alone."""
+    limits = {"nvidia.com/gpu": requests.pop("gpu")} if "gpu" in requests else {}
+    container = {"name": "main", "image": "none", "resources": {"requests": requests, "limits": limits}}
     pod: dict[str, Any] = {"restartPolicy": "Never", "containers": [container]}
     if selector:
         pod["nodeSelector"] = selector
@@ -94,6 +95,12 @@ class Carried:
         """Create a job, and return its name when Kueue has decided about it."""
         self.manager.create(manifest)
         return str(manifest["metadata"]["name"])
+
+    def remove(self, name: str) -> None:
+        """Delete a job, and wait until no worker has it any more."""
+        if self.job(name):
+            self.manager.delete(f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs/{name}")
+        eventually(lambda: not any(self.job(name, worker) for worker in WORKERS))
 
     def job(self, name: str, cluster: str = "manager") -> dict[str, Any] | None:
         return self.world.api(cluster).find(f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs/{name}")

@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from reconciler.sandbox.fleet import Sandbox
+from tests.engine.documents import Document
 from tests.engine.worlds import KUEUE_ROOT, World
 from tests.kubestellar.carried import NAMESPACE, QUEUE, WORKERS, Carried, documents, job
 from tests.kubestellar.status_addon import return_status
@@ -30,9 +32,18 @@ def name(carried: Carried, unique: str) -> Iterator[str]:
     """A name for a job, which is gone after the test."""
     eventually(lambda: carried.reserving() == 0)
     yield unique
-    if carried.job(unique):
-        carried.manager.delete(f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs/{unique}")
-    eventually(lambda: not any(carried.job(unique, worker) for worker in WORKERS))
+    carried.remove(unique)
+
+
+@pytest.fixture
+def more_important(carried: Carried, name: str) -> Iterator[str]:
+    """The name of a second job, and of a priority class above that of the first."""
+    second = f"{name}-first"
+    kind = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "WorkloadPriorityClass"}
+    carried.manager.create({**kind, "metadata": {"name": second}, "value": 1000})
+    yield second
+    carried.remove(second)
+    carried.manager.delete(f"{KUEUE_ROOT}/workloadpriorityclasses/{second}")
 
 
 def placed(carried: Carried, name: str) -> str:
@@ -122,6 +133,32 @@ def test_evicted_job_leaves_the_worker_and_comes_again_with_quota(carried: Carri
     assert placed(carried, name) in WORKERS
 
 
+def test_preempted_job_leaves_the_worker_to_a_more_important_one(
+    carried: Carried, name: str, more_important: str
+) -> None:
+    """Kueue takes the quota back while the job runs; the pods of both would fit on the nodes."""
+    spot, gpus = {"cpu": "8"}, {"cpu": "100%", "nvidia.com/gpu": "100%"}
+    quota = [{"flavor": "spot", "resources": spot}, {"flavor": "a100", "resources": gpus}]
+    carried.world.commit(*documents(quota=quota, preemption={"withinClusterQueue": "LowerPriority"}))
+    try:
+        assert carried.world.apply("--wait", "0").code == 0
+        carried.submit(job(name, cpu="10", seconds=3600, selector={"instance": "spot"}))
+        cluster = placed(carried, name)
+        eventually(lambda: carried.job(name, cluster))
+        wanted = job(more_important, cpu="10", seconds=3600, selector={"instance": "spot"})
+        wanted["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = more_important
+        carried.submit(wanted)
+        eventually(lambda: not carried.is_true(name, "QuotaReserved"))
+        assert carried.is_true(name, "Preempted")
+        assert placed(carried, more_important) in WORKERS
+        assert not carried.label(name)
+        eventually(lambda: carried.job(name, cluster) is None)
+        eventually(lambda: carried.job(more_important, carried.label(more_important)))
+    finally:
+        carried.world.commit(*documents())
+        assert carried.world.apply("--wait", "0").code == 0
+
+
 def test_deleted_job_leaves_the_worker_and_frees_its_quota(carried: Carried, name: str) -> None:
     carried.submit(job(name, cpu="1", seconds=3600))
     cluster = placed(carried, name)
@@ -129,6 +166,20 @@ def test_deleted_job_leaves_the_worker_and_frees_its_quota(carried: Carried, nam
     carried.manager.delete(f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs/{name}")
     eventually(lambda: carried.job(name, cluster) is None)
     eventually(lambda: carried.reserving() == 0)
+
+
+def test_check_tells_what_would_be_carried(carried: Carried, tmp_path: Path) -> None:
+    path = tmp_path / "jobs.yaml"
+    for manifest, verdict in ((job("a", cpu="1"), "admitted"), (partly(job("a", cpu="10", count=20)), "never")):
+        path.write_text(yaml.safe_dump(manifest))
+        (found,) = carried.world.run("check", str(path), "--live", "-o", "json").record["jobs"]
+        assert found["verdict"] == verdict, found
+
+
+def partly(manifest: Document) -> Document:
+    """A job that Kueue may start with one pod."""
+    annotations = {"kueue.x-k8s.io/job-min-parallelism": "1"}
+    return {**manifest, "metadata": {**manifest["metadata"], "annotations": annotations}}
 
 
 def test_job_that_fits_nowhere_waits_and_says_why(carried: Carried, name: str) -> None:

@@ -152,6 +152,8 @@ def test_sum_of_infinite_quotas_is_not_told_a_second_time() -> None:
     assert len(found) == 1 and found[0].startswith("east/ClusterQueue/research: 1G cpu of flavor cpu is no amount")
 
 
-def test_memory_is_infinite_at_an_exbibyte_only() -> None:
-    assert rules_of(OBSERVED + queue("{flavor: cpu, resources: {memory: 4Ti}}")) == set()
-    assert rules_of(OBSERVED + queue("{flavor: cpu, resources: {memory: 1Ei}}")) == {"KF026"}
+def test_memory_is_infinite_where_no_machine_has_so_much() -> None:
+    for amount in ("4Ti", "100Pi"):
+        assert rules_of(OBSERVED + queue(f"{{flavor: cpu, resources: {{memory: {amount}}}}}")) == set()
+    for amount in ("128Pi", "1000000000Gi", "1Ei"):
+        assert rules_of(OBSERVED + queue(f"{{flavor: cpu, resources: {{memory: {amount}}}}}")) == {"KF026"}

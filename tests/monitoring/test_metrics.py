@@ -9,12 +9,19 @@ from pathlib import Path
 
 import pytest
 import yaml
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.metrics import MetricWrapperBase
 
 from reconciler.objects import Manifest
+from reconciler.pipeline.offline import Source, compute, read_files
+from reconciler.plan import Plan
+from reconciler.plan.make import Looks
+from reconciler.run.cycle import CycleReport
+from reconciler.run.metrics import Metrics
 from reconciler.sandbox.fleet import Sandbox
 from tests.engine.documents import Document, flavor, queue, tenant, workload
 from tests.engine.worlds import KUEUE_ROOT, World
-from tests.monitoring.names import named_metrics
+from tests.monitoring.names import named_labels, named_metrics, shown_labels
 from tests.run.conftest import StartController
 from tests.support import eventually
 
@@ -88,6 +95,10 @@ def test_metrics_of_kueue_exist(kueue_world: World) -> None:
     wanted = named_metrics("kueue_")
     assert len(wanted) > 10
     eventually(lambda: wanted <= shown(read_metrics(world)) or None)
+    labels = shown_labels(read_metrics(world))
+    # The cluster is named by whoever collects the metrics of several.
+    lacking = {metric: names - labels[metric] - {"cluster"} for metric, names in named_labels("kueue_").items()}
+    assert {metric: names for metric, names in lacking.items() if names} == {}
     for workload_name in ("low", "high"):
         world.kubectl("delete", "workload", "-n", name, workload_name, "--wait=false", cluster=cluster)
 
@@ -100,3 +111,17 @@ def test_metrics_of_kfleet_exist(world: World, start: StartController) -> None:
     wanted = named_metrics("kfleet_")
     assert len(wanted) > 10
     assert wanted - shown(controller.get("/metrics")[1]) == set()
+
+
+def test_metrics_of_kfleet_have_the_labels_that_are_asked_of_them() -> None:
+    """By what they are declared with: in a healthy fleet many have no sample."""
+    computed = compute(read_files(Source(str(Path(__file__).parents[2]))))
+    metrics = Metrics()
+    metrics.note(CycleReport(computed, Plan(computed.spec.fleet.name, "abc", (), ()), Looks([], {}), 0.1))
+    counted = [one for one in vars(metrics).values() if isinstance(one, MetricWrapperBase)]
+    declared = {one._name: set(one._labelnames) for one in counted}
+    declared |= {one.name: set(one._labelnames) for one in metrics.collect() if isinstance(one, GaugeMetricFamily)}
+    asked = named_labels("kfleet_")
+    assert sum(map(len, asked.values())) > 20
+    lacking = {metric: names - declared[metric.removesuffix("_total")] for metric, names in asked.items()}
+    assert {metric: names for metric, names in lacking.items() if names} == {}

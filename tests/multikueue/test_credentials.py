@@ -285,6 +285,7 @@ def test_rotation_refuses_a_worker_that_it_does_not_know(sent: World) -> None:
 
 def test_rotation_of_one_worker_changes_nothing_else(sent: World) -> None:
     old = {worker: token(sent, worker) for worker in ("worker1", "worker2")}
+    connect_all(sent)
     commit_sent(sent, server="https://localhost:6443")
     before = sent.quiet_versions()
     assert sent.run("credentials rotate", f"{sent.name}-worker2").code == 0

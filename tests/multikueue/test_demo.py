@@ -9,7 +9,10 @@ from tests.support import Kfleet, eventually
 
 
 def test_demo_takes_jobs_of_two_teams_to_the_workers_that_fit(kfleet: Kfleet) -> None:
-    told = kfleet("demo")
+    try:
+        told = kfleet("demo")
+    finally:
+        kfleet("sandbox", "down", "--name", "demo")  # in case it did not come so far
     assert told.returncode == 0, (told.stdout, told.stderr)
     assert "+ Secret/kueue-system/multikueue-worker1" in told.stdout
     # Only worker2 has GPUs.

@@ -3,7 +3,7 @@
 from tests.engine.documents import KUEUE
 from tests.engine.worlds import World
 from tests.multikueue.drains import apply_until, commit_fleet, start_fleet
-from tests.support import eventually
+from tests.support import eventually, revive
 
 
 def test_status_finds_a_local_queue_that_workers_lack(wide_world: World) -> None:
@@ -23,7 +23,7 @@ def test_status_calls_a_check_degraded_whose_worker_is_lost(wide_world: World) -
     try:
         said = eventually(lambda: _status_with(wide_world, "SomeActiveClusters"), 60)
     finally:
-        wide_world.sandbox.restart("worker1/kube-apiserver")
+        revive(wide_world.sandbox, "worker1")
     assert "Some worker clusters of the check cannot be used; workloads go to the others." in said
 
 

@@ -13,12 +13,10 @@ from tests.engine.conftest import ALL
 from tests.engine.documents import flavor, job, tenant
 from tests.engine.documents import queue as queue_document
 from tests.engine.worlds import World
-from tests.multikueue.drains import WORKERS, is_complete, other_than, pods_of, seats, start_fleet, submit, where
+from tests.multikueue.drains import WORKERS, end, is_complete, other_than, seats, start_fleet, submit, where
 from tests.multikueue.worlds import connect_all
 from tests.support import eventually
 
-# Jobs that end when the test says so: nothing depends on how long something takes.
-ENDLESS = 3600
 JOBS = ("early", "late")
 
 
@@ -43,7 +41,7 @@ def breakable_world(breakable: Sandbox, tmp_path: Path, unique: str) -> Iterator
 def test_job_of_a_lost_worker_ends_there_once_when_the_worker_is_back(breakable_world: World) -> None:
     world = breakable_world
     start_fleet(world)
-    submit(world, "kept", ENDLESS)
+    submit(world, "kept")
     lost = where(world, "kept")
     before = wishes(world)
 
@@ -70,7 +68,7 @@ def test_job_ends_once_though_the_managers_kueue_is_gone_for_a_while(breakable_w
     world = breakable_world
     start_fleet(world)
     for name in JOBS:
-        submit(world, name, ENDLESS)
+        submit(world, name)
     places = {name: where(world, name) for name in JOBS}
     world.sandbox.kill("manager/kueue")
     try:
@@ -119,11 +117,6 @@ def assert_changes_nothing(world: World, lost: str) -> None:
 def wishes(world: World) -> dict[str, Any]:
     """What the fleet's objects on the manager say, without what Kueue writes there."""
     return {name: (entry.get("spec"), entry.get("data")) for name, entry in world.members("manager").items()}
-
-
-def end(world: World, worker: str, name: str) -> None:
-    (pod,) = pods_of(world, worker, name)
-    world.api(worker).patch(f"/api/v1/namespaces/{world.name}/pods/{pod}/status", {"status": {"phase": "Succeeded"}})
 
 
 def starts(world: World, name: str) -> list[str]:

@@ -8,7 +8,8 @@ import yaml
 
 from reconciler.edges.kubernetes import ApiServer
 from tests.engine.worlds import SYSTEM, World
-from tests.multikueue.worlds import commit_sent, use_access
+from tests.multikueue.worlds import change_first, commit_sent, use_access
+from tests.support import eventually
 
 CONFIG_MAP = f"/api/v1/namespaces/{SYSTEM}/configmaps/kueue-manager-config"
 CONFIG_KEY = "controller_manager_config.yaml"
@@ -55,7 +56,7 @@ def test_kind_that_a_worker_does_not_know_is_told_by_preflight_and_plan(
     wide_world: World, configured: ApiServer
 ) -> None:
     commit_sent(wide_world)
-    enable(configured, "batch/job", "jobset.x-k8s.io/jobset", "statefulset")
+    enable(configured, "batch/job", "jobset.x-k8s.io/jobset")
     found = obstacles(wide_world)
     assert {name: entry["check"] for name, entry in found.items()} == {"worker1": "frameworks", "worker2": "frameworks"}
     assert found["worker1"]["problem"].startswith("it does not know JobSet.jobset.x-k8s.io, which")
@@ -63,6 +64,20 @@ def test_kind_that_a_worker_does_not_know_is_told_by_preflight_and_plan(
     assert {entry["check"] for entry in planned.record["obstacles"]} == {"frameworks"}
     assert planned.code == 2
     assert f"obstacle: {wide_world.name}-worker1: frameworks: it does not know" in wide_world.run("plan").out
+
+
+def test_kind_that_the_kueue_of_a_worker_does_not_manage_is_told(wide_world: World, configured: ApiServer) -> None:
+    """Pods are known everywhere: that they run past every queue there stands in the Configuration alone."""
+    commit_sent(wide_world)
+    enable(configured, "batch/job", "pod")
+    found = obstacles(wide_world)
+    assert {name: entry["check"] for name, entry in found.items()} == {"worker1": "frameworks", "worker2": "frameworks"}
+    assert found["worker1"]["problem"].startswith("its Kueue does not manage pod, and the manager's Kueue sends")
+    config = {"integrations": {"frameworks": {"add": ["pod"]}}}
+    # As it will be: the plan that enables a kind is not an obstacle to itself.
+    change_first(wide_world, kueue={"config": config})
+    wide_world.commit_all()
+    assert [*obstacles(wide_world)] == ["worker2"]
 
 
 def test_role_follows_the_frameworks_of_the_manager(wide_world: World, configured: ApiServer) -> None:
@@ -117,14 +132,20 @@ def test_rights_that_kfleet_lacks_are_told(wide_world: World) -> None:
     commit_sent(wide_world)
     assert wide_world.apply().code == 0
     use_account(wide_world)
-    rows = {row["name"]: row for row in wide_world.run("preflight", "-o", "json").record["clusters"]}
+    # What an account may do is known a moment after it was said.
+    rows = eventually(lambda: rows_with_two_lacks(wide_world))
     found = rows[f"{wide_world.name}-worker1"]["obstacles"]
-    assert [entry["check"] for entry in found] == ["rights", "rights"]
     assert "create serviceaccounts/token" in found[0]["problem"]
     assert "create, patch, delete clusterqueues.kueue.x-k8s.io" in found[0]["problem"]
     assert "rights that it lacks itself" in found[1]["problem"]
     assert "escalate and bind on clusterroles" in found[1]["remedy"]
     assert rows[f"{wide_world.name}-worker2"]["obstacles"] == []
+
+
+def rows_with_two_lacks(world: World) -> dict[str, Any]:
+    rows = {row["name"]: row for row in world.run("preflight", "-o", "json").record["clusters"]}
+    checks = [entry["check"] for entry in rows[f"{world.name}-worker1"]["obstacles"]]
+    return rows if checks == ["rights", "rights"] else {}
 
 
 def use_account(world: World) -> None:

@@ -8,6 +8,8 @@ from tests.multikueue.drains import (
     Births,
     apply_until,
     commit_fleet,
+    end,
+    ends_anywhere,
     is_complete,
     other_than,
     seats,
@@ -18,7 +20,7 @@ from tests.multikueue.drains import (
     where,
 )
 from tests.multikueue.worlds import secret_path
-from tests.support import eventually
+from tests.support import eventually, revive
 
 
 def parent(world: World, cluster: str) -> dict[str, Any] | None:
@@ -33,7 +35,7 @@ def remembers(world: World, worker: str) -> bool:
 def test_worker_that_left_the_spec_is_held_waited_for_and_tidied_up(wide_world: World) -> None:
     start_fleet(wide_world)
     births = Births(wide_world)
-    submit(wide_world, "first", 12)
+    submit(wide_world, "first")
     gone = where(wide_world, "first")
     other = other_than(gone)
 
@@ -43,12 +45,14 @@ def test_worker_that_left_the_spec_is_held_waited_for_and_tidied_up(wide_world: 
     assert f"waiting: {wide_world.name}-{gone}: 1 of the manager's workloads still run there" in applied.out
     assert stop_policy(wide_world, gone) == "Hold"
     assert seats(wide_world) == [other, gone]
-    submit(wide_world, "second", 1)
+    submit(wide_world, "second")
     assert where(wide_world, "second") == other
     held = wide_world.plan()
     assert set(held.actions.values()) == {"hold"}
     assert not is_complete(wide_world, "first")
 
+    end(wide_world, gone, "first")
+    end(wide_world, other, "second")
     apply_until(wide_world, gone)
     assert is_complete(wide_world, "first")
     assert eventually(lambda: is_complete(wide_world, "second"))
@@ -80,7 +84,7 @@ def test_worker_that_comes_back_while_it_leaves_takes_jobs_again(wide_world: Wor
 
 def test_worker_that_left_and_cannot_be_reached_keeps_its_seat_while_a_job_runs_there(wide_world: World) -> None:
     start_fleet(wide_world)
-    submit(wide_world, "far", 12)
+    submit(wide_world, "far")
     gone = where(wide_world, "far")
     commit_fleet(wide_world, without=[gone])
     wide_world.sandbox.kill(f"{gone}/kube-apiserver")
@@ -90,10 +94,10 @@ def test_worker_that_left_and_cannot_be_reached_keeps_its_seat_while_a_job_runs_
         assert gone in seats(wide_world)
         assert "1 of the manager's workloads still run there" in waiting(wide_world.plan(), wide_world)[gone]
     finally:
-        wide_world.sandbox.restart(f"{gone}/kube-apiserver")
+        revive(wide_world.sandbox, gone)
     # Kueue itself starts a job of a lost worker again elsewhere, after a while: how often it ran is its own matter.
+    assert eventually(lambda: ends_anywhere(wide_world, "far"), 60)
     apply_until(wide_world, gone)
-    assert eventually(lambda: is_complete(wide_world, "far"), 60)
     tidy_up(wide_world, gone)
 
 
@@ -110,7 +114,7 @@ def test_worker_that_left_and_cannot_be_reached_is_let_go_and_tidied_up_when_it_
         assert forget in waiting(wide_world.plan(), wide_world)["worker1"]
         assert remembers(wide_world, "worker1")
     finally:
-        wide_world.sandbox.restart("worker1/kube-apiserver")
+        revive(wide_world.sandbox, "worker1")
     assert wide_world.members("worker1")
     tidy_up(wide_world, "worker1")
 
@@ -118,7 +122,7 @@ def test_worker_that_left_and_cannot_be_reached_is_let_go_and_tidied_up_when_it_
 def test_worker_that_a_queue_names_no_more_keeps_its_seat_while_a_job_runs_there(wide_world: World) -> None:
     start_fleet(wide_world)
     births = Births(wide_world)
-    submit(wide_world, "inner", 12)
+    submit(wide_world, "inner")
     gone = where(wide_world, "inner")
     other = other_than(gone)
     commit_fleet(wide_world, clusters={"names": [f"{wide_world.name}-{other}"]})
@@ -126,6 +130,7 @@ def test_worker_that_a_queue_names_no_more_keeps_its_seat_while_a_job_runs_there
     assert stop_policy(wide_world, gone) == "Hold"
     assert seats(wide_world) == [other, gone]
     assert wide_world.finds("localqueues", "main", gone, namespace=wide_world.name)
+    end(wide_world, gone, "inner")
     apply_until(wide_world, gone)
     assert is_complete(wide_world, "inner")
     assert births.of("inner") == [gone]

@@ -19,7 +19,7 @@ def commit_sent(world: World, **credentials: Any) -> None:
     name = world.name
     world.write(flavor(f"{name}-cpu"), sent_queue(f"{name}-q", f"{name}-cpu"), tenant(name, f"{name}-q"))
     if credentials:
-        _change_first(world, credentials=credentials)
+        change_first(world, credentials=credentials)
     world.commit_all()
 
 
@@ -76,11 +76,11 @@ def use_access(world: World, name: str, *, server: str = "", user: dict[str, str
     content["contexts"].append({"name": name, "context": {"cluster": name, "user": name}})
     kubeconfig = world.folder.parent / f"{name}.yaml"
     kubeconfig.write_text(yaml.safe_dump(content))
-    _change_first(world, access={"context": name, "kubeconfig": str(kubeconfig)})
+    change_first(world, access={"context": name, "kubeconfig": str(kubeconfig)})
     world.commit_all()
 
 
-def _change_first(world: World, **fields: Any) -> None:
+def change_first(world: World, **fields: Any) -> None:
     """Change the document of the first worker."""
     path = world.folder / "fleet" / "fleet.yaml"
     documents = [*yaml.safe_load_all(path.read_text())]

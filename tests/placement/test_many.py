@@ -2,12 +2,13 @@
 
 import random
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
 
 from reconciler.objects import ClusterName
-from reconciler.placement import PlacementLook, Verb, decide_placements
+from reconciler.placement import Decision, PlacementLook, Verb, decide_placements
 from reconciler.placement.model import ClusterNodes, QueuedJob
 from reconciler.spec.choices import PlacementRule
 from tests.placement.worlds import NOW, job, node, placed, pods, spec_of
@@ -15,11 +16,11 @@ from tests.placement.worlds import NOW, job, node, placed, pods, spec_of
 CLUSTERS = [f"c{number:02}" for number in range(20)]
 
 
-def world(seed: int, jobs: int = 1000, nodes: int = 25) -> PlacementLook:
+def world(seed: int, jobs: int = 1000, nodes: int = 25, cores: str = "32", gpus: str = "8") -> PlacementLook:
     chance = random.Random(seed)  # noqa: S311  (a world, no secret)
     found = {
         ClusterName(name): ClusterNodes(
-            tuple(node(f"n{one:03}", {"cpu": "32", "memory": "128Gi", "nvidia.com/gpu": "8"}) for one in range(nodes))
+            tuple(node(f"n{one:03}", {"cpu": cores, "memory": "128Gi", "nvidia.com/gpu": gpus}) for one in range(nodes))
         )
         for name in CLUSTERS
     }
@@ -48,17 +49,31 @@ def test_thousand_jobs_never_exceed_the_clusters_and_leave_no_hole_that_fits(rul
     spec = spec_of(f"{{placement: {{rule: {rule}}}}}", CLUSTERS)
     seen = world(1)
     decisions = decide_placements(spec, seen)
-    gpus: Counter[str] = Counter()
-    for decision in decisions:
-        assert decision.verb in {Verb.PLACE, Verb.WAIT}
-        if decision.cluster is not None:
-            gpus[decision.cluster] += sum(
-                one.count * one.requests["nvidia.com/gpu"].nanos // 10**9 for one in decision.job.pod_sets
-            )
     assert len(decisions) == 1000
-    assert all(used <= 25 * 8 for used in gpus.values())
+    assert {decision.verb for decision in decisions} == {Verb.PLACE, Verb.WAIT}
+    gpus, cores = used(decisions, "nvidia.com/gpu"), used(decisions, "cpu")
+    assert all(amount <= 25 * 8 for amount in gpus.values())
+    assert all(amount <= 25 * 32 for amount in cores.values())
     # More was asked for than there is: what could not be placed is what no cluster has a hole for.
     assert sum(gpus.values()) > 0.97 * 20 * 25 * 8
+
+
+def test_jobs_never_exceed_the_scarcer_of_two_resources() -> None:
+    """Nodes with as many GPUs as anybody wants: here the processors are what is full."""
+    decisions = decide_placements(spec_of("{}", CLUSTERS), world(1, jobs=600, cores="8", gpus="64"))
+    cores = used(decisions, "cpu")
+    assert all(amount <= 25 * 8 for amount in cores.values())
+    assert sum(cores.values()) > 0.97 * 20 * 25 * 8
+
+
+def used(decisions: Iterable[Decision], resource: str) -> Counter[str]:
+    """What was placed on each cluster."""
+    found: Counter[str] = Counter()
+    for decision in decisions:
+        if decision.cluster is not None:
+            pods = decision.job.pod_sets
+            found[decision.cluster] += sum(one.count * one.requests[resource].nanos // 10**9 for one in pods)
+    return found
 
 
 def test_same_look_gives_the_same_placements_whatever_the_order_of_its_parts() -> None:

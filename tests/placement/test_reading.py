@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from reconciler.checking.requests import requests_of
+from reconciler.kueue.amounts import amount_of
 from reconciler.objects import Manifest, Ref
 from reconciler.observations.kubestellar import read_shape
 from reconciler.observations.progress import current_copy, read_combined, read_progress
@@ -11,12 +13,20 @@ from reconciler.observations.queued_jobs import LONG_AGO, owner_of, read_job
 from reconciler.placement import Progress
 from reconciler.quantity import parse
 from reconciler.spec.kubestellar import JOB, KNOWN_KINDS, CarriedKind, Collectors, PolicyShape
+from tests.checking.jobs import asking, pod_spec
 from tests.placement.worlds import HUB, spec_of
 
 REF = Ref(HUB, "batch", "Job", "team", "a")
 STRANGE = CarriedKind("example.org/v1", "Train", "trains", ("spec.pod",), "spec.hold")
 PYTORCH = next(kind for kind in KNOWN_KINDS if kind.kind == "PyTorchJob")
+SIDECAR = {**asking("side", cpu="4"), "restartPolicy": "Always"}
 JOBSET = next(kind for kind in KNOWN_KINDS if kind.kind == "JobSet")
+
+POD: dict[str, Any] = {
+    "containers": [{"name": "c", "resources": {"requests": {"cpu": "2"}}}],
+    "nodeSelector": {"zone": "b"},
+    "tolerations": [{"key": "own"}],
+}
 
 
 def condition(kind: str, status: str = "True", time: str = "2026-01-02T03:00:00Z") -> dict[str, str]:
@@ -24,8 +34,7 @@ def condition(kind: str, status: str = "True", time: str = "2026-01-02T03:00:00Z
 
 
 def workload(*conditions: dict[str, str], **more: Any) -> dict[str, Any]:
-    container = {"name": "c", "resources": {"requests": {"cpu": "2"}}}
-    pod = {"containers": [container], "nodeSelector": {"zone": "b"}, "tolerations": [{"key": "own"}]}
+    pod = more.pop("pod", POD)
     assigned = {"name": "main", "count": more.pop("admitted", 2), "flavors": {"cpu": "a100", "memory": "a100"}}
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "a", "uid": "u", "controller": True}
     return {
@@ -47,6 +56,24 @@ def test_job_is_read_with_the_labels_of_its_flavor_and_its_own() -> None:
     assert pods.labels == {"class": "a100", "zone": "b"}
     assert pods.tolerations == ({"key": "own"},)
     assert found.obstacle == "" and found.placed is None and not found.is_finished
+
+
+@pytest.mark.parametrize(
+    ("pod", "requests"),
+    [
+        (pod_spec(asking(limits={"nvidia.com/gpu": "4", "cpu": "8"})), {"nvidia.com/gpu": "4", "cpu": "8"}),
+        (pod_spec(asking(cpu="1", limits={"cpu": "8", "memory": "1Gi"})), {"cpu": "1", "memory": "1Gi"}),
+        (pod_spec(asking(cpu="2"), resources={"requests": {"cpu": "3"}}), {"cpu": "3"}),
+        (pod_spec(asking(cpu="1"), initContainers=[SIDECAR, asking("late", cpu="5")]), {"cpu": "9"}),
+        (pod_spec(asking(cpu="1"), initContainers=[asking("early", cpu="7"), SIDECAR]), {"cpu": "7"}),
+    ],
+)
+def test_room_is_reserved_for_what_kueue_counts(pod: dict[str, Any], requests: dict[str, str]) -> None:
+    """Kueue does not write into a Workload what it makes of limits, of sidecars and of amounts for a whole pod."""
+    found = read_job(spec_of(), REF, {"metadata": {}}, workload(condition("QuotaReserved"), pod=pod))
+    (pods,) = found.pod_sets
+    assert pods.requests == {name: parse(amount) for name, amount in requests.items()}
+    assert requests_of(pod) == {name: amount_of(name, amount) for name, amount in requests.items()}
 
 
 @pytest.mark.parametrize(
@@ -128,17 +155,38 @@ def test_copy_of_an_earlier_placement_says_nothing_about_this_one() -> None:
     assert current_copy(noted("now"), {"metadata": {}}) == {"metadata": {}}
 
 
-def test_progress_is_read_from_a_combined_status_of_the_same_job() -> None:
-    labels = {"api-group": "batch", "resource": "jobs", "namespace": "team", "name": "a"}
-    wec, status = {"type": "String", "string": "east"}, {"type": "Object", "object": {"ready": 2}}
-    report = {
-        "metadata": {"labels": {f"status.kubestellar.io/{key}": value for key, value in labels.items()}},
-        "results": [{"name": "kfleet-job-status", "rows": [{"columns": [wec, status]}]}],
+def carried(uid: str, cluster: str) -> Manifest:
+    return {"metadata": {"name": "a", "uid": uid, "labels": {"kubestellar.io/cluster": cluster}}}
+
+
+def combined(uid: str, cluster: str, status: dict[str, Any]) -> Manifest:
+    """As KubeStellar writes it of a job of this uid, by the policy of a cluster."""
+    subject = {"api-group": "batch", "resource": "jobs", "namespace": "team", "name": "a"}
+    labels = {**subject, "binding-policy": f"kfleet-{cluster}"}
+    columns = [{"type": "String", "string": cluster}, {"type": "Object", "object": status}]
+    return {
+        "metadata": {
+            "name": f"{uid}.uid-of-policy",
+            "labels": {f"status.kubestellar.io/{key}": value for key, value in labels.items()},
+        },
+        "results": [{"name": "kfleet-job-status", "rows": [{"columns": columns}]}],
     }
-    assert read_combined(JOB, REF, {}, [report], 2) is Progress.RUNNING
-    other = Ref(HUB, "batch", "Job", "team", "b")
-    assert read_combined(JOB, other, {}, [report], 2) is None
-    assert read_combined(JOB, REF, {}, [{**report, "results": []}], 2) is None
+
+
+def test_progress_is_read_from_a_combined_status_of_the_same_job() -> None:
+    report = combined("u1", "east", {"ready": 2})
+    assert read_combined(JOB, carried("u1", "east"), [report], 2) is Progress.RUNNING
+    assert read_combined(JOB, carried("u2", "east"), [report], 2) is None
+    assert read_combined(JOB, carried("u1", "east"), [{**report, "results": []}], 2) is None
+
+
+def test_combined_status_of_an_earlier_job_or_place_does_not_end_this_one() -> None:
+    """Both have the name of the job in their labels until KubeStellar has taken them away."""
+    ended = {"conditions": [condition("Complete")]}
+    former, left = combined("u1", "east", ended), combined("u2", "west", ended)
+    assert read_combined(JOB, carried("u2", "east"), [former, left], 2) is None
+    now = combined("u2", "east", {"ready": 2})
+    assert read_combined(JOB, carried("u2", "east"), [former, left, now], 2) is Progress.RUNNING
 
 
 def test_shape_is_read_from_the_schema_of_the_definition() -> None:

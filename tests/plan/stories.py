@@ -99,4 +99,4 @@ def _world(given: dict[str, Any]) -> World:
 
 def _answered(prediction: Prediction, answers: dict[str, str]) -> Prediction:
     problem = answers.get(str(prediction.ref), "")
-    return replace(prediction, result=None, problem=problem) if problem else prediction
+    return prediction._replace(result=None, problem=problem) if problem else prediction

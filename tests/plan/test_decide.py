@@ -1,6 +1,5 @@
 """What happens to one wanted object: whose it is, who else touched it, and what cannot be told."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -26,7 +25,7 @@ def judged(world: World, name: str = NIGHT, policy: Policy | None = None, **chan
     view = view_of(SPEC, cluster, world)
     predictions = {str(one.ref): one for one in predictions_of(SPEC, desired(SPEC).objects, view)}
     judge = Judge(policy or SPEC.fleet.policy, view, references(world.objects.values()))
-    return decide(replace(predictions[name], **changed), judge)
+    return decide(predictions[name]._replace(**changed), judge)
 
 
 def change_of(decided: Change | Refusal) -> Change:
@@ -168,7 +167,7 @@ def test_decide_keeps_what_the_server_would_not_change() -> None:
     (cluster,) = SPEC.clusters
     view = view_of(SPEC, cluster, applied_world(SPEC))
     (prediction, _) = predictions_of(SPEC, desired(SPEC).objects, view)
-    asked = replace(prediction, is_settled=False, result=prediction.live)
+    asked = prediction._replace(is_settled=False, result=prediction.live)
     change = change_of(decide(asked, Judge(SPEC.fleet.policy, view, frozenset())))
     assert (change.action, change.reason) == (Action.KEEP, Reason.SAME)
 

@@ -23,6 +23,19 @@ spec: {role: worker}
 """
 WEST_CLUSTER = "kind: Cluster\nmetadata: {name: west}\nspec: {role: worker}\n"
 FLAVOR = "kind: ResourceFlavor\nmetadata: {name: cpu, annotations: {kfleet.dev/clusters: workers}}\nspec: {}\n"
+SENT = """\
+kind: Flavor
+metadata: {name: cpu}
+spec: {capacity: {source: static, resources: {cpu: 100}}}
+---
+kind: Queue
+metadata: {name: q}
+spec: {dispatch: multikueue, quota: [{flavor: cpu, resources: {cpu: 1}}]}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: other, namespace: team1, annotations: {kfleet.dev/clusters: east}}
+"""
 STRICT = "kind: Fleet\nmetadata: {name: test}\nspec: {policy: {prune: {maxDeletes: 0, maxPercent: 0}}}\n"
 
 
@@ -140,3 +153,15 @@ def test_cluster_with_a_new_name_waits_until_the_old_one_is_gone() -> None:
         "is gone"
     )
     assert part(plan, "west").is_ending
+
+
+def test_login_stays_while_a_worker_sits_in_a_config_that_nobody_wants_any_more() -> None:
+    world = applied_world(parse(HUB_AND_EAST, SENT))
+    stuck = Seat("multikueue-q", ClusterName("east"), running=1)
+    for seats, reason in (((stuck,), Reason.LEAVING), ((), Reason.GONE)):
+        plan = plan_of(parse(HUB_AND_EAST, FLAVOR), world, None, Leavers(seats))
+        reasons = {str(change.ref): change.reason for change in part(plan, "east").changes}
+        assert reasons["east/ServiceAccount/kueue-system/multikueue-test"] is reason
+        assert reasons["east/ClusterRole/kfleet-test-multikueue"] is reason
+        assert reasons["east/ClusterRoleBinding/kfleet-test-multikueue"] is reason
+        assert reasons["east/ServiceAccount/team1/other"] is Reason.GONE

@@ -2,7 +2,6 @@
 
 import json
 from base64 import b64encode
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -69,9 +68,20 @@ def test_secret_is_not_told_by_the_words_of_a_server(word: str) -> None:
     for world in (World(), applied_world(spec).edited(NAME, {"stringData": {"token": "other"}})):
         view = view_of(spec, cluster, world)
         (asked,) = predictions_of(spec, desired_of(spec).objects, view)
-        refused = replace(asked, result=None, problem=f".stringData.token: expected string, got {word}")
+        refused = asked._replace(result=None, problem=f".stringData.token: expected string, got {word}")
         plan = make_plan(spec, Looks([view], {view.name: [refused]}))
         assert plan.refusals and is_hidden(word, plan)
+
+
+def test_secret_is_not_shown_by_the_values_themselves() -> None:
+    """They are printed by a failing test, a debugger, or a traceback that shows its locals."""
+    spec = parse(secret("very secret word"))
+    view = view_of(spec, spec.clusters[0], World())
+    (asked,) = predictions_of(spec, desired_of(spec).objects, view)
+    refused = asked._replace(problem="got very secret word")
+    (change,) = make_plan(spec, Looks([view], {view.name: [asked]})).changes
+    for value in (asked, refused, change):
+        assert "secret word" not in repr(value) and NAME in repr(value)
 
 
 def test_other_kinds_are_shown() -> None:

@@ -86,7 +86,7 @@ def test_fleet_that_was_applied_with_unseen_credentials_has_nothing_to_write() -
 
 def test_tokens_alone_leave_everything_else_as_it_is() -> None:
     made = plan(entry(), is_live=True)
-    other = replace(only_change(made), ref=entry().ref._replace(kind="ConfigMap"), token=None)
+    other = only_change(made)._replace(ref=entry().ref._replace(kind="ConfigMap"), token=None)
     cluster = replace(made.clusters[0], changes=(*made.changes, other))
     idle = replace(made.clusters[0], name=ClusterName("idle"), changes=(other,))
     wide = replace(

@@ -148,9 +148,8 @@ def has_changed(api: ApiServer, manifest: Manifest) -> bool:
 
 def kept_of(found: Manifest) -> Manifest:
     """An object without what controllers write beside us all the time."""
-    metadata = {
-        key: value for key, value in found["metadata"].items() if key not in {"managedFields", "resourceVersion"}
-    }
+    written = {"managedFields", "resourceVersion", "finalizers"}
+    metadata = {key: value for key, value in found["metadata"].items() if key not in written}
     return {**found, "metadata": metadata, "status": None}
 
 

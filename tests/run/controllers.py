@@ -23,7 +23,7 @@ class Controller:
 
     def __post_init__(self) -> None:
         command = [kfleet_program(), "run", "--repo", str(self.repo), "--listen", "127.0.0.1:0", "--log", "json"]
-        command += ["--git-interval", "1", "--cluster-timeout", "5", *self.options]
+        command += ["--git-interval", "1", "--cluster-timeout", "15", *self.options]
         self.process = subprocess.Popen(
             command,
             stderr=subprocess.PIPE,
@@ -70,10 +70,10 @@ class Controller:
         if self.process.poll() is None:
             self.process.terminate()
         try:
-            code = self.process.wait(30)
+            code = self.process.wait(120)
         except subprocess.TimeoutExpired:
             self.process.send_signal(signal.SIGABRT)
-            self.process.wait(30)
+            self.process.wait(120)
             raise AssertionError("\n".join(str(line["message"]) for line in self.lines)) from None
         self.reader.join(10)
         return code

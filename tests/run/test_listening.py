@@ -1,16 +1,28 @@
 """Buses of a process that goes on: one without a login keeps no other one from being heard."""
 
+import asyncio
+import gc
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 
+import nats
 import pytest
 
 from reconciler.capacity.model import EMPTY, CapacityLook
-from reconciler.run.listening import WRITTEN_EVERY, Listening
+from reconciler.edges.access import open_context
+from reconciler.errors import ClusterError
+from reconciler.observations.capacity import ledger_place
+from reconciler.observations.ledger import keep_ledger
+from reconciler.ports import Heard
+from reconciler.run.listening import RENEWED_AFTER, SHORTEST_REST, WRITTEN_EVERY, Listening, next_rest
+from reconciler.sandbox.fleet import Sandbox
 from reconciler.spec import FleetFiles, FleetSpec, parse_fleet
+from tests.capacity.documents import announcement
 from tests.capacity.nats_servers import running
 from tests.capacity.worlds import remembered
+from tests.engine.faults.proxy import Deed, Fault, proxied
+from tests.support import eventually
 
 LOCKED = "127.0.0.1:1"
 VARIABLE = "KFLEET_TEST_NATS_TOKEN"
@@ -26,7 +38,8 @@ spec: {{role: standalone}}
 """
 
 
-def spec_of(*addresses: str) -> FleetSpec:
+def spec_of(*addresses: str, locked: str = LOCKED) -> FleetSpec:
+    """A fleet with a flavor of each bus; the `locked` one wants a token."""
     flavors = (
         f"""---
 apiVersion: kfleet.dev/v1alpha1
@@ -36,12 +49,15 @@ spec: {{capacity: {{source: nats, nats: {{connector: "nats://{address}", subject
 """
         for number, address in enumerate(addresses)
     )
-    return parse_fleet(FleetFiles("test", "", {"fleet/all.yaml": (FLEET + "".join(flavors)).encode()}))
+    text = FLEET.replace(LOCKED, locked) + "".join(flavors)
+    return parse_fleet(FleetFiles("test", "", {"fleet/all.yaml": text.encode()}))
 
 
 @pytest.fixture
 def listening() -> Iterator[Listening]:
+    """One that has its ledger at hand already, so that no cluster has to be asked for it."""
     made = Listening(lambda _: None)
+    made.remember(spec_of(), {}, CapacityLook(datetime.now(UTC)))
     yield made
     made.close()
 
@@ -75,6 +91,114 @@ def test_bus_whose_login_comes_later_is_opened_then(
         # Another bus beside it is news, so all that is missing is tried again without a wait.
         after = listening.looking(spec_of(server.address, LOCKED), {}).buses
         assert after and after.ports.keys() == {server.address, LOCKED} and not after.problems
+
+
+# The library leaves the connections of its refused attempts to the garbage collector.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_login_is_read_again_where_the_bus_was_not_heard_for_a_while(
+    listening: Listening, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, "old")
+
+    def heard() -> Heard:
+        buses = listening.looking(spec, {}).buses
+        assert buses is not None
+        return buses.ports[server.address].heard()
+
+    with running(tmp_path, 'authorization: { token: "new" }') as server:
+        spec = spec_of(server.address, locked=server.address)
+        eventually(lambda: "uthorization" in heard().problem)
+        look = CapacityLook(datetime.now(UTC))
+        due = listening.due(spec, look)
+        assert due is not None and timedelta() <= due <= timedelta(seconds=RENEWED_AFTER)
+        monkeypatch.delenv(VARIABLE)
+        monkeypatch.setattr("reconciler.run.listening.RENEWED_AFTER", 0.0)
+        assert "uthorization" in heard().problem  # there is no other login: the one that there was is kept
+        monkeypatch.setenv(VARIABLE, "new")
+        heard()
+        monkeypatch.setattr("reconciler.run.listening.RENEWED_AFTER", RENEWED_AFTER)
+        eventually(lambda: not heard().problem)
+        assert listening.due(spec, look) is None
+    gc.collect()  # here, and not in some other test
+
+
+def test_bus_with_news_all_the_time_wakes_now_and_then(tmp_path: Path) -> None:
+    woken: list[str] = []
+    listening = Listening(woken.append)
+    spec = spec_of()
+    listening.remember(spec, {}, CapacityLook(datetime.now(UTC)))
+    with running(tmp_path) as server:
+        spec = spec_of(server.address)
+        buses = listening.looking(spec, {}).buses
+        assert buses is not None
+        feed = buses.ports[server.address]
+        eventually(lambda: not feed.heard().problem)
+        many = 200
+        publish_slowly(server.address, many)
+        last = announcement(str(many - 1))
+        eventually(lambda: feed.heard().messages["pools.a"].payload == last)
+        assert 0 < len(woken) < many / 4
+    listening.close()
+
+
+def publish_slowly(address: str, many: int) -> None:
+    async def send() -> None:
+        connection = await nats.connect(address)
+        for number in range(many):
+            await connection.publish("pools.a", announcement(str(number)))
+            await connection.flush()
+            await asyncio.sleep(0.01)
+        await connection.drain()
+
+    asyncio.run(send())
+
+
+def test_rest_grows_with_news_that_does_not_end_and_is_short_again_after_a_while() -> None:
+    rests = [SHORTEST_REST]
+    for _ in range(7):
+        rests.append(next_rest(rests[-1], quiet=rests[-1]))
+    assert rests == [0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
+    assert next_rest(1.0, quiet=1.9) == 1.0 and next_rest(1.0, quiet=2.0) == SHORTEST_REST
+
+
+def test_clock_that_is_set_makes_nothing_older_that_is_remembered(
+    listening: Listening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Later(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+            return datetime.now(tz) + timedelta(days=1)
+
+    spec, known = spec_of(), remembered(cpu=100, when=datetime.now(UTC))
+    listening.remember(spec, {}, CapacityLook(datetime.now(UTC), EMPTY, known))
+    kept = listening.looking(spec, {}).kept
+    assert kept is not None and kept.ledger == known
+    monkeypatch.setattr("reconciler.run.listening.datetime", Later)
+    for _ in range(2):
+        kept = listening.looking(spec, {}).kept
+        assert kept is not None
+        (entry,), (before,) = kept.ledger.entries, known.entries
+        assert abs(entry.last.seen_at - before.last.seen_at - timedelta(days=1)) < timedelta(minutes=1)
+
+
+def test_ledger_that_cannot_be_read_stops_the_cycle_until_it_can(fleet: Sandbox, tmp_path: Path) -> None:
+    listening, spec, kept = Listening(lambda _: None), spec_of(LOCKED), remembered(cpu=100)
+    place = ledger_place(spec)
+    keep_ledger(fleet.api("worker1"), place, kept)
+    with proxied(fleet, "worker1") as proxy:
+        port = open_context("hub", "worker1", str(proxy.kubeconfig(tmp_path / "proxy.kubeconfig")))
+        proxy.inject(Fault(Deed.ANSWER, place.path, "GET", status=500))
+        with pytest.raises(ClusterError, match="its ledger cannot be read"):
+            listening.looking(spec, {port.cluster: port})
+        found = listening.looking(spec, {port.cluster: port}).kept
+        assert found is not None and found.ledger == kept
+        listening.forget()
+        with pytest.raises(ClusterError, match="its ledger cannot be read"):
+            listening.looking(spec, {})
+        assert listening.looking(spec_of(), {}).kept is None
+        port.close()
+    fleet.api("worker1").delete(place.path)
+    listening.close()
 
 
 def test_what_was_seen_counts_also_while_it_may_not_be_written_down(listening: Listening) -> None:

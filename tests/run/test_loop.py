@@ -9,6 +9,7 @@ import pytest
 from reconciler.pipeline.offline import Source
 from reconciler.run import Settings, run_loop
 from tests.repositories import example_repository
+from tests.support import eventually
 
 
 def test_manager_without_a_way_there_is_told_once(
@@ -18,8 +19,15 @@ def test_manager_without_a_way_there_is_told_once(
     monkeypatch.setenv("KUBECONFIG", "/nowhere/config")
     repository = example_repository(tmp_path / "repository")
     stop = threading.Event()
-    timer = threading.Timer(4, stop.set)
-    timer.start()
+
+    def stop_later() -> None:
+        """After some more tries, each of which finds the same."""
+        eventually(lambda: "no lease" in caplog.messages)
+        stop.wait(2.5)
+        stop.set()
+
+    stopping = threading.Thread(target=stop_later)
+    stopping.start()
     run_loop(Settings(Source(str(repository)), listen="127.0.0.1:0"), stop)
-    timer.join()
+    stopping.join()
     assert caplog.messages == ["revision", "no lease", "stopped"]

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from reconciler.desired import compute_desired
 from reconciler.edges.forge import CommitState
-from reconciler.objects import ClusterName
+from reconciler.health import Ailment
+from reconciler.objects import Check, ClusterName, Obstacle
 from reconciler.outcome import ClusterOutcome, Outcome
 from reconciler.pipeline.offline import Computed
 from reconciler.plan import Action, Looks
@@ -69,6 +70,21 @@ def test_cluster_that_was_not_seen_makes_the_rest_incomplete() -> None:
     assert (status.result, next(commit_statuses(status)).state) == (Result.INCOMPLETE, CommitState.PENDING)
     assert status.clusters["hub"] == "applied"
     assert status.clusters["east"].startswith("incomplete: east: the cluster: connection refused")
+
+
+def test_fleet_that_is_written_and_does_not_work_is_unhealthy() -> None:
+    spec = parse(QUEUE, PAIR)
+    computed, plan = Computed(spec, compute_desired(spec), ()), plan_of(spec, applied_world(spec))
+    ref = computed.desired.objects[0].ref
+    ailment = Ailment(ref, "Stopped", "", "It admits nothing.", "Let it go on.")
+    obstacle = Obstacle(ClusterName("east"), Check.RIGHTS, "kfleet may not create", "allow it")
+    report = CycleReport(computed, replace(plan, obstacles=(obstacle,)), Looks([], {}), 0.1, ailments=(ailment,))
+    status = status_of(report, GOOD)
+    assert (status.result, next(commit_statuses(status)).state) == (Result.UNHEALTHY, CommitState.PENDING)
+    assert status.clusters == {
+        "hub": f"unhealthy: {ref}: Stopped: It admits nothing. Let it go on.",
+        "east": "unhealthy: east: rights: kfleet may not create; allow it",
+    }
 
 
 def test_suspended_cluster_says_what_waits() -> None:

@@ -15,6 +15,7 @@ from tests.capacity.pools import PoolWorld
 from tests.engine.worlds import World
 from tests.run.conftest import StartController
 from tests.run.controllers import Controller
+from tests.run.test_follow import told
 from tests.run.test_run import reasons_told
 from tests.support import eventually
 
@@ -174,8 +175,9 @@ def test_bus_that_is_down_at_the_start_is_heard_when_it_comes(
     assert pools.queue()["spec"].get("stopPolicy", "None") == "None"
 
 
-@pytest.mark.usefixtures("definitions")
-def test_run_follows_master_queues_of_the_cluster(pools: PoolWorld, start: StartController) -> None:
+@pytest.fixture
+def live(pools: PoolWorld, definitions: None) -> PoolWorld:  # noqa: ARG001  (only has to be there)
+    """A fleet whose MasterQueues lie on the cluster."""
     world = pools.world
     world.write()
     path = world.folder / "fleet" / "fleet.yaml"
@@ -183,6 +185,20 @@ def test_run_follows_master_queues_of_the_cluster(pools: PoolWorld, start: Start
     documents[0]["spec"]["masterQueues"] = {"fromCluster": True}
     path.write_text(yaml.safe_dump_all(documents))
     world.commit_all()
+    return pools
+
+
+def test_run_follows_master_queues_of_the_cluster(live: PoolWorld, start: StartController) -> None:
     start("--interval", "5")
-    world.api().create(pools.master())
-    follow(pools, "a", "8")
+    live.world.api().create(live.master())
+    follow(live, "a", "8")
+
+
+def test_master_queue_of_the_cluster_that_cannot_be_read_is_named(live: PoolWorld, start: StartController) -> None:
+    wrong = live.master()
+    wrong["spec"]["flavors"][0]["nominalQuota"] = {"cpu": "many"}
+    live.world.api().create(wrong)
+    controller = start("--interval", "5")
+    eventually(lambda: told(live.world)["result"] == "failed")
+    assert f"worker1/MasterQueue/{live.name}: spec.flavors[0].nominalQuota.cpu: " in told(live.world)["message"]
+    assert "'many'" in controller.said("cycle failed")[0]["problem"]

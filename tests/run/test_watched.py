@@ -12,6 +12,7 @@ from reconciler.errors import ClusterError
 from reconciler.objects import ClusterName
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.wish import Wish
+from tests.definitions import definition, held_definitions
 from tests.support import eventually
 
 FLAVORS = "/apis/kueue.x-k8s.io/v1beta2/resourceflavors"
@@ -27,6 +28,10 @@ class Follower:
 
     def names(self, path: str = FLAVORS, selector: str = "") -> set[str]:
         return {item["metadata"]["name"] for item in self.server.list(path, selector)}
+
+    def class_of(self, name: str) -> str:
+        (found,) = (item for item in self.server.list(FLAVORS) if item["metadata"]["name"] == name)
+        return str(found["spec"]["nodeLabels"]["class"])
 
     def is_silent(self, seconds: float = 0.5) -> bool:
         try:
@@ -60,12 +65,11 @@ def flavor(name: str, **labels: str) -> dict[str, object]:
 def test_watched_server_sees_what_others_do(follower: Follower, api: ApiServer, unique: str) -> None:
     assert unique not in follower.names()
     api.create(flavor(unique))
-    assert follower.told.get(timeout=10) == FLAVORS
+    assert follower.told.get(timeout=60) == FLAVORS
     assert unique in follower.names()
     api.patch(f"{FLAVORS}/{unique}", {"spec": {"nodeLabels": {"class": "other"}}})
-    eventually(lambda: not follower.told.empty())
-    (found,) = (item for item in follower.server.list(FLAVORS) if item["metadata"]["name"] == unique)
-    assert found["spec"]["nodeLabels"]["class"] == "other"
+    assert follower.told.get(timeout=60) == FLAVORS
+    eventually(lambda: follower.class_of(unique) == "other")
     api.delete(f"{FLAVORS}/{unique}")
     eventually(lambda: unique not in follower.names())
 
@@ -192,3 +196,21 @@ def test_collection_tells_what_a_break_hid() -> None:
     assert not nodes.is_current
     assert nodes.reset("9", [node(7, allocatable={"cpu": "5"})])
     assert nodes.is_current
+
+
+def test_watched_server_finds_a_kind_that_it_has_just_defined(follower: Follower, api: ApiServer, unique: str) -> None:
+    made = definition(f"{unique}.example.org/v1", "Widget", "widgets")
+    follower.server.apply(made)
+    follower.server.discover()  # most likely too early
+    eventually(lambda: "Widget" in {kind.kind for kind in api.discover()})
+    assert "Widget" in {kind.kind for kind in follower.server.discover()}
+    api.delete(api.path_of(made))
+
+
+def test_watched_server_finds_a_kind_that_others_bring_later(follower: Follower, api: ApiServer, unique: str) -> None:
+    kind = f"{unique}.example.org/v1"
+    widget = {"apiVersion": kind, "kind": "Widget", "metadata": {"name": "a"}}
+    with pytest.raises(ClusterError, match="Widget is not served here"):
+        follower.server.path_of(widget)
+    with held_definitions(api, [definition(kind, "Widget", "widgets")]):
+        assert follower.server.path_of(widget) == f"/apis/{kind}/widgets/a"

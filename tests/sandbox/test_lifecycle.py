@@ -7,7 +7,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -71,11 +72,15 @@ def test_sandbox_outlives_the_command_that_started_it(kfleet: Kfleet, unique: st
     assert not folder.exists()
 
 
+def _opened_by(pid: int) -> Iterator[str]:
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed since
+            yield str(entry.readlink())
+
+
 def test_sandbox_listens_on_loopback_only(fleet: Sandbox) -> None:
     pids = {part.pid for part in fleet.state.parts}
-    sockets = {
-        str(entry.readlink()) for pid in pids for entry in Path(f"/proc/{pid}/fd").iterdir() if entry.is_symlink()
-    }
+    sockets = {opened for pid in pids for opened in _opened_by(pid)}
     addresses = []
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         for row in Path(table).read_text().splitlines()[1:]:
@@ -187,7 +192,7 @@ def test_interrupted_test_run_leaves_nothing(tmp_path: Path) -> None:
     )
     eventually(lambda: any("kube-scheduler" in command for command in processes_of(tmp_path)), seconds=60)
     run.send_signal(signal.SIGINT)
-    output, _ = run.communicate(timeout=90)
+    output, _ = run.communicate(timeout=300)
     assert run.returncode == pytest.ExitCode.INTERRUPTED, output
     eventually(lambda: not processes_of(tmp_path))
 

@@ -1,5 +1,7 @@
 """SkyPilot teams as values: what they get, and the examples of the documentation."""
 
+from pathlib import Path
+
 import pytest
 import yaml
 
@@ -10,6 +12,13 @@ from reconciler.spec import FleetFiles, FleetSpec, parse_fleet
 from tests.skypilot.worlds import EXAMPLES, NAMES
 from tests.support import Kfleet
 
+SEEDS = Path(__file__).resolve().parents[1] / "seeds" / "skypilot"
+RESEARCH = """\
+apiVersion: kfleet.dev/v1alpha1
+kind: Cluster
+metadata: {name: research}
+spec: {role: standalone}
+"""
 BASE = """\
 apiVersion: kfleet.dev/v1alpha1
 kind: Fleet
@@ -102,6 +111,26 @@ def test_provisioning_stays_off_the_manager_that_sends_jobs_on() -> None:
         for cluster in ("hub", "east")
     }
     assert checks == {"hub": [{"name": "multikueue-research"}], "east": [{"name": "skypilot-research"}]}
+
+
+def test_provisioning_stays_off_workers_of_kubestellar_which_have_no_kueue() -> None:
+    wish = "{provisioning: {className: queued-provisioning.gke.io}}"
+    objects = compute_desired(fleet_of(wish, "kubestellar")).objects
+    assert {entry.ref.kind for entry in objects if entry.ref.cluster == "east"} == {"Namespace"}
+    checks = [str(entry.ref) for entry in objects if entry.ref.kind == "AdmissionCheck"]
+    assert checks == ["hub/AdmissionCheck/kubestellar-research"]
+
+
+@pytest.mark.parametrize(("left_out", "queues"), [("05-two-queues.yaml", 1), ("04-one-queue.yaml", 2)])
+def test_what_the_documents_of_skypilot_write_is_told_what_ails_it(left_out: str, queues: int) -> None:
+    """Both of its setups, each with quotas that are no limit for cpu, memory and GPUs alike."""
+    seeds = {path.name: path.read_bytes() for path in SEEDS.iterdir() if path.name != left_out}
+    fleet = f"{BASE.partition('---')[0]}---\n{RESEARCH}"
+    files = {f"fleet/{name}": content for name, content in {**seeds, "fleet.yaml": fleet.encode()}.items()}
+    found = compute(FleetFiles("test", "", files)).findings
+    assert {finding.rule for finding in found} == {"KF013", "KF026", "KF053"}
+    infinite = [finding.problem.split()[1] for finding in found if finding.rule == "KF026"]
+    assert infinite == ["cpu", "memory", "nvidia.com/gpu"] * queues
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,5 +1,6 @@
 """The examples of the documentation, on a real cluster."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ from tests.support import eventually
 
 EXAMPLES = Path(reconciler.__file__).parent.parent / "docs" / "examples"
 NAMES = ("skypilot-shared", "skypilot-cohort")
-QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+GROUP = "kueue.x-k8s.io"
+QUEUE_LABEL = f"{GROUP}/queue-name"
 
 
 def documents_of(example: str) -> list[dict[str, Any]]:
@@ -23,35 +25,50 @@ def documents_of(example: str) -> list[dict[str, Any]]:
 class ExampleWorld(World):
     """The fleet of an example, with this cluster in place of the one that it names."""
 
-    def take(self, example: str) -> None:
-        documents = [self._here(document) for document in documents_of(example)]
+    def take(self, example: str, releases: Mapping[str, str] | None = None) -> None:
+        """`releases` are those of SkyPilot servers, by team; the others have the newest."""
+        documents = [self._here(document, releases or {}) for document in documents_of(example)]
         path = self.folder / "fleet" / "fleet.yaml"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(yaml.safe_dump_all(documents))
         self.commit_all()
 
-    def _here(self, document: dict[str, Any]) -> dict[str, Any]:
+    def _here(self, document: dict[str, Any], releases: Mapping[str, str]) -> dict[str, Any]:
         if document["kind"] == "Fleet":
             return {**document, "metadata": {"name": self.name}}
+        name = document["metadata"]["name"]
+        if document["kind"] == "Tenant" and name in releases:
+            return {**document, "spec": {**document["spec"], "skypilot": {"version": releases[name]}}}
         if document["kind"] != "Cluster":
             return document
         (own,) = self.cluster_documents()
         return {**document, "spec": {**document["spec"], "access": own["spec"]["access"]}}
 
     def run_pod(self, team: str, name: str, cores: int) -> None:
-        """A plain pod as the team's SkyPilot server makes one, by the config that kfleet wrote for it."""
-        config = yaml.safe_load(self.config_text(team))
+        self.launch(team, name, cores, [name])
+
+    def launch(self, team: str, cluster: str, cores: int, pods: list[str]) -> None:
+        """A cluster of pods as the team's SkyPilot server makes one, by the config that kfleet wrote for it."""
         requests = {"cpu": str(cores), "memory": "1Gi", "nvidia.com/gpu": "1"}
         container = {"name": "task", "image": "task", "resources": {"requests": requests, "limits": requests}}
-        labels = {QUEUE_LABEL: config["kubernetes"]["kueue"]["local_queue_name"]}
-        self.api("research").create(
-            {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "metadata": {"name": name, "namespace": team, "labels": labels},
-                "spec": {"containers": [container]},
-            }
-        )
+        for pod in pods:
+            self.api("research").create(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Pod",
+                    "metadata": {"name": pod, "namespace": team, **self._marks(team, cluster, len(pods))},
+                    "spec": {"containers": [container]},
+                }
+            )
+
+    def _marks(self, team: str, cluster: str, count: int) -> dict[str, Any]:
+        """The labels and annotations of a server that makes groups of pods, or of one that does not know of Kueue."""
+        config = yaml.safe_load(self.config_text(team))["kubernetes"]
+        if "kueue" not in config:
+            return dict(config["pod_config"]["metadata"])
+        labels = {QUEUE_LABEL: config["kueue"]["local_queue_name"], f"{GROUP}/pod-group-name": cluster}
+        annotations = {f"{GROUP}/pod-group-total-count": str(count), f"{GROUP}/retriable-in-group": "false"}
+        return {"labels": labels, "annotations": annotations}
 
     def config_text(self, team: str) -> str:
         found = self.api("research").get(f"/api/v1/namespaces/{team}/configmaps/skypilot-{team}")
@@ -60,6 +77,14 @@ class ExampleWorld(World):
     def is_running(self, team: str, name: str) -> bool:
         pod = self.api("research").get(f"/api/v1/namespaces/{team}/pods/{name}")
         return pod["status"].get("phase") == "Running"
+
+    def has_stopped(self, team: str, name: str) -> bool:
+        """Whether a pod is gone. Nothing runs in it that could end: that its containers stop is played here."""
+        path = f"/api/v1/namespaces/{team}/pods/{name}"
+        pod = self.api("research").find(path)
+        if pod and pod["metadata"].get("deletionTimestamp"):
+            self.api("research").patch(f"{path}/status", {"status": {"phase": "Failed"}})
+        return pod is None
 
     def admitting_queue(self, team: str, name: str) -> str:
         """The ClusterQueue that let a pod in."""
@@ -83,6 +108,9 @@ class ExampleWorld(World):
         resources = (status.get("flavorsReservation") or [{}])[0].get("resources") or ()
         (cpu,) = [entry for entry in resources if entry["name"] == "cpu"] or [{}]
         return {name: str(cpu.get(name, "0")) for name in ("total", "borrowed")}
+
+    def workloads(self, team: str) -> int:
+        return len([*self.api("research").list(f"{KUEUE_ROOT}/namespaces/{team}/workloads")])
 
     def _workload(self, team: str, pod: str) -> dict[str, Any]:
         api = self.api("research")

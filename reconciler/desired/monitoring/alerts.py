@@ -92,6 +92,12 @@ _KFLEET = (
         "The newest commit is broken, is not trusted, or cannot be fetched; the last good one stays.",
     ),
     Alert("KfleetClusterLost", "kfleet_cluster_reachable == 0", 5, "{{ $labels.cluster }} does not answer kfleet."),
+    Alert(
+        "KfleetUnhealthy",
+        "sum by (cluster) (kfleet_obstacles or kfleet_ailments) > 0",
+        15,
+        "What kfleet wrote on {{ $labels.cluster }} does not work; `kfleet status` says what to do.",
+    ),
     Alert("KfleetBlind", "kfleet_gaps > 0", 15, "kfleet cannot see all of {{ $labels.cluster }}."),
     Alert(
         "KfleetFight",

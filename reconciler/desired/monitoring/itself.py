@@ -51,8 +51,14 @@ def _clusters() -> Row:
             Panel("Objects, by what the plan says", (Query(f"kfleet_objects{_CHOSEN}", "{{cluster}} {{action}}"),)),
             Panel("Fields that differ, by cause", (Query(f"kfleet_changed_fields{_CHOSEN}", "{{cluster}} {{cause}}"),)),
             Panel("What could not be seen", (Query(f"kfleet_gaps{_CHOSEN}", "{{cluster}}"),)),
+            Panel("What is not well", _unwell()),
         ),
     )
+
+
+def _unwell() -> tuple[Query, ...]:
+    obstacles = Query(f"kfleet_obstacles{_CHOSEN}", "{{cluster}} {{check}}")
+    return obstacles, Query(f"kfleet_ailments{_CHOSEN}", "{{cluster}} {{kind}}")
 
 
 def _capacity() -> Row:

@@ -1,4 +1,4 @@
-"""KF092 to KF096: SkyPilot."""
+"""KF092 to KF097: SkyPilot."""
 
 from reconciler.lint.model import Rule, Severity
 
@@ -30,6 +30,24 @@ _CLASS = """\
 kind: ProvisioningRequestConfig
 metadata: {{name: nodes}}
 spec: {{provisioningClassName: {name}}}
+"""
+
+_CARRIED = """\
+kind: Cluster
+metadata: {{name: hub}}
+spec: {{role: manager, kueue: {{config: {{integrations: {{frameworks: {{add: [pod]}}}}}}}}}}
+---
+kind: Cluster
+metadata: {{name: east, labels: {{site: cnaf}}}}
+spec: {{role: worker, kueue: {{config: {{integrations: {{frameworks: {{add: [pod]}}}}}}}}}}
+---
+kind: Queue
+metadata: {{name: research}}
+spec: {{dispatch: {dispatch}, quota: [{{flavor: cpu, resources: {{cpu: 50%, memory: 50%}}}}]}}
+---
+kind: Tenant
+metadata: {{name: astro}}
+spec: {{namespaces: [astro], queue: research, skypilot: {{}}}}
 """
 
 RULES = (
@@ -105,5 +123,13 @@ spec:
         "a class that nobody serves gets no answer, and its queues admit nothing",
         bad=_CLASS.format(name="best-effort-atomic-scale-up.autoscaling.x.k8s-io"),
         good=_CLASS.format(name="best-effort-atomic-scale-up.autoscaling.x-k8s.io"),
+    ),
+    Rule(
+        "KF097",
+        Severity.ERROR,
+        "teams that use SkyPilot have a queue that takes pods",
+        "SkyPilot runs plain pods, which KubeStellar does not carry: they would hold quota on the manager for ever",
+        bad=_CARRIED.format(dispatch="kubestellar"),
+        good=_CARRIED.format(dispatch="multikueue"),
     ),
 )

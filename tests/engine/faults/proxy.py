@@ -182,6 +182,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class _Server(ThreadingHTTPServer):
+    request_queue_size = 128
     daemon_threads = True
 
     def __init__(self, proxy: FaultProxy) -> None:

@@ -33,8 +33,10 @@ def test_apply_waits_for_a_webhook_that_comes_back(
     shape = Shape(unique, kubeconfigs)
     repo = commit(tmp_path / "repo", shape)
     faulty.kill(KUEUE)
+    time.sleep(12)
     with applying(repo) as process:
-        time.sleep(20)
+        # It tries for 40 s, of which the start of Kueue must have enough on a slow machine.
+        time.sleep(8)
         assert process.poll() is None
         faulty.restart(KUEUE)
         applied = finished(process)

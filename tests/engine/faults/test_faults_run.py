@@ -14,7 +14,7 @@ from tests.engine.faults.fleets import Shape, commit, members, priorities
 from tests.engine.faults.proxy import Deed, Fault, FaultProxy
 from tests.engine.faults.runs import assert_as_wanted
 from tests.run.controllers import Controller
-from tests.support import eventually
+from tests.support import eventually, revive
 
 CLASSES = "/workloadpriorityclasses/"
 
@@ -88,7 +88,7 @@ def test_run_follows_an_api_server_through_its_restart(
     later = replace(shape, priority=20)
     commit(repo, later)
     eventually(lambda: has_priority(faulty, later, "manager", "worker1", "worker3"), 60)
-    faulty.restart("worker2/kube-apiserver")
+    revive(faulty, "worker2")
     eventually(lambda: has_priority(faulty, later, "worker2"), 120)
     path = f"/apis/kueue.x-k8s.io/v1beta2/workloadpriorityclasses/{shape.name}-a"
     faulty.api("worker2").delete(path)

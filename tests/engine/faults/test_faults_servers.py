@@ -18,16 +18,10 @@ from reconciler.status import apply_exit_code, outcome_text
 from tests.engine.faults.fleets import Shape, commit, members
 from tests.engine.faults.proxy import Deed, Fault, FaultProxy
 from tests.engine.faults.runs import applying, assert_as_wanted, assert_converges, finished, run, told
-from tests.support import eventually
+from tests.support import eventually, revive
 
 SERVER = "worker3/kube-apiserver"
 OTHERS = ("manager", "worker1", "worker2")
-
-
-def revive(sandbox: Sandbox, cluster: str) -> None:
-    """The server again, and Kueue anew: its watches take up to a minute to notice, and deletes wait for it."""
-    sandbox.restart(f"{cluster}/kube-apiserver")
-    sandbox.restart(f"{cluster}/kueue")
 
 
 @pytest.fixture

@@ -1,4 +1,8 @@
-"""A cluster that kueue-nats runs is taken over: its objects stay what they are."""
+"""A cluster that kueue-nats runs is taken over: its objects stay what they are.
+
+Their owner is not here, and neither is its kind, or the garbage collector would look for it: files that serve that
+kind come later.
+"""
 
 import json
 from collections.abc import Iterator
