@@ -42,8 +42,10 @@ def observe_placements(spec: FleetSpec, ports: Ports) -> PlacementLook | None:
         found = _look_at_manager(spec, manager, ports[manager.name])
     except ClusterError as error:
         return PlacementLook(now, gaps=(Gap(manager.name, "jobs for KubeStellar", error.problem),))
-    progress = _progress(found, ports)
-    jobs = tuple(replace(job, progress=progress.get(job.ref, Progress.UNKNOWN)) for job in found.jobs)
+    progress, former = _progress(found, ports), _former(spec, found, ports)
+    jobs = tuple(
+        replace(job, progress=progress.get(job.ref, Progress.UNKNOWN), former=former.get(job.ref)) for job in found.jobs
+    )
     homes = {(queue.name, one.name) for queue in carried_queues(spec) for one in workers_of(spec, queue) if _keeps(one)}
     nodes = _nodes(spec, manager.name, ports) if any(_needs_nodes(job, homes) for job in jobs) else {}
     return PlacementLook(now, jobs, nodes, found.originals, found.workloads, found.inactive)
@@ -153,6 +155,26 @@ def _progress(found: _Found, ports: Ports) -> Copies:
     known = {ref: progress for copies in told.values() if copies is not None for ref, progress in copies.items()}
     silent = [ref for ref in placed if ref not in known]
     return {**(_combined(found, placed, silent) if silent else {}), **known}
+
+
+def _former(spec: FleetSpec, found: _Found, ports: Ports) -> Mapping[Ref, ClusterName]:
+    """Where copies of jobs that wait for a place are still to be seen."""
+    waiting = {job.ref for job in found.jobs if job.placed is None and job.has_quota and not job.is_finished}
+    kinds = {found.kinds[ref] for ref in waiting if ref in found.kinds}
+    asked = [(worker.name, kind) for worker, _ in carried_by(spec) for kind in kinds if worker.name in ports]
+    with ThreadPoolExecutor(_PARALLEL) as pool:
+        answers = zip(asked, pool.map(lambda one: _names(ports[one[0]], *one), asked), strict=True)
+        places = {(kind, *name): cluster for (cluster, kind), names in answers for name in names}
+    named = {ref: (found.kinds[ref], ref.namespace, ref.name) for ref in waiting if ref in found.kinds}
+    return {ref: places[name] for ref, name in named.items() if name in places}
+
+
+def _names(port: ClusterPort, cluster: ClusterName, kind: CarriedKind) -> list[tuple[str, str]]:
+    try:
+        copies = _list_jobs(port, kind, f"{CLUSTER_LABEL}={cluster}")
+    except ClusterError:
+        return []
+    return [(one["metadata"]["namespace"], one["metadata"]["name"]) for one in copies]
 
 
 def _copies(

@@ -127,6 +127,9 @@ def _cluster_of(job: QueuedJob) -> ClusterName | None:
 def _place(fleet: _Fleet, job: QueuedJob) -> Decision:
     if job.obstacle:
         return Decision(job, Verb.WAIT, job.obstacle)
+    if job.former:
+        # Brought there again before it is gone, it would stay what it was; elsewhere, the job would run twice.
+        return Decision(job, Verb.WAIT, f"its former copy on {job.former} is not gone yet")
     choice = _choice(fleet, job, ())
     if choice.cluster is None:
         return Decision(job, Verb.WAIT, choice.why)

@@ -61,6 +61,7 @@ class QueuedJob:
 
     `finished_at` is when Kueue learnt of its end, and with `is_told` the job itself on the manager says so too.
     `obstacle` says why it cannot be carried as it is; `note` is what its check says now, None where it has none.
+    `former` is where a copy of it is still on its way out, though it has no place any more.
     """
 
     ref: Ref
@@ -76,6 +77,7 @@ class QueuedJob:
     progress: Progress = Progress.UNKNOWN
     obstacle: str = ""
     note: str | None = None
+    former: ClusterName | None = None
 
     @property
     def is_finished(self) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from reconciler.desired import Leaving
 from reconciler.kueue.kinds import GROUP as KUEUE_GROUP
 from reconciler.kueue.upgrade import to_canonical
-from reconciler.objects import ClusterName, Gap, Manifest
+from reconciler.objects import ClusterName, Gap, Manifest, Ref
 from reconciler.ownership.applyset import Inventory
 from reconciler.placement import PlacementLook
 from reconciler.plan.cohorts import order_cohorts
@@ -92,7 +92,8 @@ def _plan_cluster(spec: FleetSpec, view: ClusterView, looks: Looks) -> tuple[tup
     changes = [entry for entry in decided if isinstance(entry, Change)]
     refusals = [entry for entry in decided if isinstance(entry, Refusal)]
     wanted = [prediction.ref for prediction in predictions]
-    leftovers = decide_leftovers(view, wanted, _staying(view, predictions), looks.leaving_of(view.name))
+    held = frozenset(change.ref for change in changes if change.action is Action.HOLD)
+    leftovers = decide_leftovers(view, wanted, _staying(view, predictions, held), looks.leaving_of(view.name))
     ordered, cycle = order_cohorts(view.name, [*changes, *leftovers], view.live)
     refusals += [cycle] if cycle else []
     return _held_if_suspended(spec, view.name, ordered), refusals
@@ -114,13 +115,14 @@ def _referred(view: ClusterView, predictions: Sequence[Prediction]) -> frozenset
     return references(to_canonical(live).manifest for ref, live in view.live.items() if ref.kind == "ClusterQueue")
 
 
-def _staying(view: ClusterView, predictions: Sequence[Prediction]) -> Iterator[Manifest]:
-    """Kueue's objects as they will be: those that the fleet wants, and those of others."""
+def _staying(view: ClusterView, predictions: Sequence[Prediction], held: frozenset[Ref]) -> Iterator[Manifest]:
+    """Kueue's objects as they will be: those that the fleet wants, those that are held as they are, those of others."""
     wanted = {prediction.ref for prediction in predictions}
     members = members_of(view)
     yield from (prediction.entry.manifest for prediction in predictions)
     for ref, live in view.live.items():
-        if ref.group == KUEUE_GROUP and ref not in wanted and ref not in members:
+        is_other = ref not in wanted and ref not in members
+        if ref.group == KUEUE_GROUP and (is_other or ref in held):
             yield to_canonical(live).manifest
 
 

@@ -15,6 +15,7 @@ from reconciler.ownership.takeover import CLIENT_SIDE, predecessor_of
 from reconciler.plan.fields import FIELD_MANAGER, abandoned, changed_fields, content, digest
 from reconciler.plan.masking import TO_BE_ISSUED, masked_problem
 from reconciler.plan.model import Action, Cause, Change, FieldChange, Reason, Refusal, Refused
+from reconciler.plan.sending import why_not_yet
 from reconciler.prediction import ClusterView, Conflict, Prediction
 from reconciler.spec.choices import Adopt, Conflicts, Policy
 
@@ -55,6 +56,7 @@ def decide(prediction: Prediction, judge: Judge) -> Change | Refusal:
         or (_refuse_invalid(prediction) if prediction.problem else None)
         or _keep_equal(prediction, judge)
         or _refuse_contested(prediction, judge)
+        or _put_off(prediction, judge)
         or _update(prediction, judge)
     )
 
@@ -151,6 +153,11 @@ def _keep_equal(prediction: Prediction, judge: Judge) -> Change | None:
     if is_equal and (prediction.conflicts or _is_recorded(prediction)):
         return _change(prediction, Action.KEEP, Reason.SAME)
     return None
+
+
+def _put_off(prediction: Prediction, judge: Judge) -> Change | None:
+    why = why_not_yet(prediction, judge.view)
+    return _change(prediction, Action.HOLD, Reason.IN_USE, why) if why else None
 
 
 def _update(prediction: Prediction, judge: Judge) -> Change:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.engine.documents import flavor
+from tests.engine.documents import flavor, queue, tenant
 from tests.engine.faults.proxy import Deed, Fault, FaultProxy, proxied
 from tests.engine.worlds import SYSTEM, World
 from tests.multikueue.drains import (
@@ -113,6 +113,28 @@ def test_worker_keeps_its_login_when_the_last_queue_goes_while_a_job_runs(wide_w
     assert births.of("last") == [worker]
     eventually(lambda: wide_world.apply().code == 0 and not any(has_login(wide_world, name) for name in WORKERS), 60)
     eventually(lambda: not (wide_world.apply().code or wide_world.plan().actions), 60)
+
+
+def test_queue_that_shall_send_no_more_waits_until_its_jobs_have_ended(wide_world: World) -> None:
+    start_fleet(wide_world)
+    births, name = Births(wide_world), f"{wide_world.name}-q"
+    submit(wide_world, "sent")
+    worker = where(wide_world, "sent")
+    eventually(lambda: wide_world.queue(name, "manager")["status"]["reservingWorkloads"])
+    everywhere = {"clusters": {"names": [*wide_world.contexts]}}
+    own = flavor(f"{wide_world.name}-cpu", **everywhere), queue(name, f"{wide_world.name}-cpu", **everywhere)
+    wide_world.commit(*own, tenant(wide_world.name, name), policy=MANY_DELETES)
+    applied = wide_world.apply()
+    assert applied.code == 0, applied.out
+    assert "1 workloads that it sends to workers hold its quota; stop it, and" in applied.out
+    assert has_login(wide_world, worker) and worker in seats(wide_world)
+
+    end(wide_world, worker, "sent")
+    assert eventually(lambda: is_complete(wide_world, "sent"), 60)
+    assert births.of("sent") == [worker]
+    eventually(lambda: not (wide_world.apply().code or wide_world.plan().actions), 60)
+    assert "admissionChecksStrategy" not in wide_world.queue(name, "manager")["spec"]
+    assert not any(has_login(wide_world, one) for one in WORKERS)
 
 
 def test_worker_loses_nothing_before_the_manager_has_let_go_of_it(wide_world: World, proxy: FaultProxy) -> None:

@@ -229,6 +229,15 @@ def test_priority_and_then_time_decide_who_comes_first() -> None:
     }
 
 
+def test_job_waits_until_its_former_copy_is_gone() -> None:
+    """It lost its quota and has it again: elsewhere it would run twice, and there its old copy would stay."""
+    again = replace(job("a", pods(1, GPU)), former=EAST)
+    decision = decided(spec_of(), look([again], east=[node("n", BIG)], west=[node("n", BIG)]))["a"]
+    assert (decision.verb, decision.why) == (Verb.WAIT, "its former copy on east is not gone yet")
+    gone = replace(again, former=None)
+    assert decided(spec_of(), look([gone], east=[node("n", BIG)], west=[node("n", BIG)]))["a"].verb is Verb.PLACE
+
+
 def test_job_that_cannot_be_carried_says_why() -> None:
     seen = look([job("a", pods(1, GPU), obstacle="half of it")], east=[node("n", BIG)])
     assert decided(spec_of(), seen)["a"].why == "half of it"
