@@ -1,5 +1,8 @@
 """How to reach and log in to an API server, and connections that do."""
 
+import errno
+import os
+import socket
 import ssl
 import tempfile
 from collections.abc import Iterable, Mapping
@@ -70,6 +73,15 @@ class _SharedContext(ssl.SSLContext):
 
     def set_alpn_protocols(self, alpn_protocols: Iterable[str]) -> None:
         """Leaves the list as `tls_context` made it."""
+
+    def wrap_socket(self, sock: socket.socket, *arguments: Any, **options: Any) -> ssl.SSLSocket:
+        """A server that was killed right now has reset the connection, and Python's own wrapping would leak it."""
+        try:
+            sock.getpeername()
+        except OSError:
+            sock.close()
+            raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET)) from None
+        return super().wrap_socket(sock, *arguments, **options)
 
 
 def tls_context(ca: str, certificate: str = "", key: str = "", *, is_unverified: bool = False) -> ssl.SSLContext:
