@@ -13,8 +13,12 @@ RESULTS = Path(__file__).parent / "RESULTS.md"
 
 def main() -> None:
     gc.set_threshold(200_000, 50, 50)  # as the command does
-    rows = [*offline.measure(), *online.measure(), *live.measure()]
-    table = "\n".join(f"| {what} | {target} | {result} |" for what, target, result in rows)
+    lines: list[str] = []
+    for part in (offline, online, live):
+        for what, target, result in part.measure():
+            lines.append(f"| {what} | {target} | {result} |")
+            print(lines[-1], flush=True)
+    table = "\n".join(lines)
     machine = f"{platform.system()} {platform.machine()} with Python {platform.python_version()}"
     text = f"""# Results
 

@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 FIELD_MANAGER = "kfleet"
 PAGE = 500
 UNAUTHORIZED = 401
+CONNECTIONS = 24  # more than objects are written at a time: the lease must not wait for a connection behind them
 TIMEOUT = timedelta(seconds=30)  # for one answer; a connection must stand within a sixth of it
 COMEBACKS = 10  # a server that has just started asks for some seconds, one at a time
 LONGEST_PAUSE = 5
@@ -46,7 +47,7 @@ class ApiServer:
         access: Access,
         *,
         timeout: timedelta = TIMEOUT,
-        connections: int = 16,
+        connections: int = CONNECTIONS,
     ) -> None:
         self.cluster, self.access, self.timeout = cluster, access, timeout
         try:

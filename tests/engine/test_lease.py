@@ -2,6 +2,7 @@
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -9,13 +10,14 @@ from typing import Any
 import pytest
 import yaml
 
+from reconciler.apply.cluster import PARALLEL
 from reconciler.edges.kubernetes import Access, ApiServer
 from reconciler.errors import ClusterError
 from reconciler.lease import DURATION, MARGIN, LeaseName, Loss, held_lease
 from reconciler.objects import ClusterName
 from tests.engine.documents import flavor
 from tests.engine.faults.proxy import Deed, Fault, FaultProxy, proxied
-from tests.engine.worlds import SYSTEM, World
+from tests.engine.worlds import KUEUE_ROOT, SYSTEM, World
 from tests.support import eventually
 
 TIME = "%Y-%m-%dT%H:%M:%S.%fZ"
@@ -132,6 +134,21 @@ def test_renewals_that_fail_do_not_cost_the_lease(world: World) -> None:
             proxy.inject(Fault(Deed.ANSWER, "/leases/", "GET|PUT", status=500, times=3))
             eventually(lambda: lost.is_set() or lease_of(world)["spec"]["renewTime"] != first)
             assert not lost.is_set()
+        port.close()
+
+
+def test_lease_is_renewed_while_everything_else_is_slow(world: World) -> None:
+    """As many requests as there ever are at once, none of which is answered for a while."""
+    with proxied(world.sandbox, "worker1") as proxy, ThreadPoolExecutor(PARALLEL) as pool:
+        port = through(proxy, world)
+        with held_lease(port, lease_name(world), "me") as lost:
+            proxy.inject(Fault(Deed.HOLD, "/resourceflavors", "GET", times=PARALLEL))
+            asked = [pool.submit(port.find, f"{KUEUE_ROOT}/resourceflavors/none") for _ in range(PARALLEL)]
+            assert proxy.reached.wait(60)
+            time.sleep((DURATION - MARGIN).total_seconds() + 2)
+            assert not lost.is_set()
+            proxy.let_go()
+            assert [answer.result() for answer in asked] == [None] * PARALLEL
         port.close()
 
 
