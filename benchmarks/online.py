@@ -34,8 +34,12 @@ Row = tuple[str, str, str]
 def measure() -> list[Row]:
     gc.disable()  # as the command sets it, for both sides alike
     with tempfile.TemporaryDirectory() as scratch:
-        with _sandbox("bench", workers=2) as sandbox:
-            rows = [*_first_apply(sandbox, Path(scratch)), *_nothing_to_do(sandbox, Path(scratch))]
+        rows = _first_apply(Path(scratch))
+        with _sandbox("bench", workers=0) as sandbox:
+            fleet = _fleet(sandbox, Path(scratch), "manager")
+            _run(KFLEET, "apply", "--repo", str(fleet), "--working-tree", "--wait", "0")
+            _await_quiet(sandbox.api("manager"))
+            rows += _nothing_to_do(sandbox, fleet)
         with _sandbox("bench-wide", workers=CLUSTERS - 1) as sandbox:
             return [*rows, *_many_clusters(sandbox, Path(scratch))]
 
@@ -49,15 +53,20 @@ def _sandbox(name: str, workers: int) -> Iterator[Sandbox]:
         sandbox.down()
 
 
-def _first_apply(sandbox: Sandbox, scratch: Path) -> list[Row]:
-    """The same objects on an empty cluster each: by bare requests, by kfleet without its spec, by the command."""
-    manifests, fleet = _rendered(sandbox, scratch, "worker1"), _fleet(sandbox, scratch, "manager")
-    bare = _seconds(lambda: _apply_bare(sandbox.api("worker1"), manifests))
-    _await_quiet(sandbox.api("worker1"))
-    computed = _computed(_fleet(sandbox, scratch, "worker2"))
-    ours = _seconds(lambda: _apply(computed))
-    _await_quiet(sandbox.api("worker2"))
-    whole = _seconds(lambda: _run(KFLEET, "apply", "--repo", str(fleet), "--working-tree", "--wait", "0"))
+def _first_apply(scratch: Path) -> list[Row]:
+    """The same objects by bare requests, by kfleet without its spec, and by the command.
+
+    Each in a sandbox of its own: what Kueue does with the objects of one cluster would slow the next one down.
+    """
+    with _sandbox("bench-bare", workers=0) as sandbox:
+        manifests = _rendered(sandbox, scratch, "manager")
+        bare = _seconds(lambda: _apply_bare(sandbox.api("manager"), manifests))
+    with _sandbox("bench-apply", workers=0) as sandbox:
+        computed = _computed(_fleet(sandbox, scratch, "manager"))
+        ours = _seconds(lambda: _apply(computed))
+    with _sandbox("bench-command", workers=0) as sandbox:
+        fleet = _fleet(sandbox, scratch, "manager")
+        whole = _seconds(lambda: _run(KFLEET, "apply", "--repo", str(fleet), "--working-tree", "--wait", "0"))
     return [
         (
             f"first apply of {OBJECTS:,} objects: lease, look, plan and write, against bare parallel requests",
@@ -70,7 +79,7 @@ def _first_apply(sandbox: Sandbox, scratch: Path) -> list[Row]:
 
 
 def _await_quiet(api: ApiServer) -> None:
-    """Kueue looks at what was written for a while, and both clusters share one machine."""
+    """Kueue looks at what was written for a while, and shares the machine."""
     while any(
         not queue.get("status", {}).get("conditions") for queue in api.list("/apis/kueue.x-k8s.io/v1beta2/localqueues")
     ):
@@ -78,15 +87,14 @@ def _await_quiet(api: ApiServer) -> None:
     time.sleep(5)
 
 
-def _nothing_to_do(sandbox: Sandbox, scratch: Path) -> list[Row]:
-    fleet = scratch / "manager"
+def _nothing_to_do(sandbox: Sandbox, fleet: Path) -> list[Row]:
     computed = _computed(fleet)
     # By turns, because other work of the machine comes and goes.
     turns = [(_seconds(lambda: _list(computed)), _seconds(lambda: _plan(computed))) for _ in range(10)]
     listing, planning = min(took for took, _ in turns), min(took for _, took in turns)
     whole = min(_seconds(lambda: _run(KFLEET, "plan", "--repo", str(fleet))) for _ in range(3))
     memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-    manifests = scratch / "manifests.json"
+    manifests = fleet / "manifests.json"
     items = [dict(manifest) for manifest in write_offline(computed, ClusterName("manager"))]
     manifests.write_bytes(orjson.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
     arguments = ("--server-side", "--field-manager=kfleet", "-f", str(manifests))
