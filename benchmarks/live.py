@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import Queue
 from typing import Any
@@ -21,6 +21,7 @@ from git import Repo
 
 from reconciler.edges.kubernetes import ApiServer
 from reconciler.edges.watching import Stream
+from reconciler.errors import ClusterError
 from reconciler.sandbox.fleet import Sandbox, up
 from reconciler.sandbox.wish import Wish
 
@@ -164,11 +165,19 @@ def _watch(api: ApiServer) -> "Queue[tuple[str, float]]":
     seen: Queue[tuple[str, float]] = Queue()
     stream = Stream(api)
 
+    def tell(queue: dict[str, Any]) -> None:
+        if queue["metadata"].get("name") == "live":
+            seen.put((_cpu(queue), time.perf_counter()))
+
     def follow() -> None:
-        version, _ = stream.listed(QUEUES, "")
-        for event in stream.events(QUEUES, "", version):
-            if event["object"]["metadata"].get("name") == "live":
-                seen.put((_cpu(event["object"]), time.perf_counter()))
+        while True:
+            with suppress(ClusterError):  # a watch ends now and then, and with its server
+                version, queues = stream.listed(QUEUES, "")
+                for queue in queues:
+                    tell(queue)
+                for event in stream.events(QUEUES, "", version):
+                    tell(event["object"])
+            time.sleep(1)
 
     threading.Thread(target=follow, daemon=True).start()
     return seen

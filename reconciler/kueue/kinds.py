@@ -59,7 +59,6 @@ class Kind:
 
 
 V1BETA2_SINCE = KueueVersion(0, 15)
-V1BETA2_STORED_SINCE = KueueVersion(0, 16)
 
 _V1BETA2 = Serving("v1beta2", V1BETA2_SINCE)
 _ALWAYS_BETA = (_V1BETA2, Serving("v1beta1", OLDEST))
@@ -108,13 +107,6 @@ def served_versions(kind: Kind, version: KueueVersion) -> tuple[str, ...]:
 def newest_served(kind: Kind, version: KueueVersion) -> str:
     """The API version to write; empty for a Kueue older than the table."""
     return next(iter(served_versions(kind, version)), "")
-
-
-def stored_version(kind: Kind, version: KueueVersion) -> str:
-    """The API version in which the API server keeps the kind."""
-    served = served_versions(kind, version)
-    is_old_kept = V1BETA2_SINCE <= version < V1BETA2_STORED_SINCE
-    return served[1] if is_old_kept else next(iter(served), "")
 
 
 def newest_serving(kind: Kind, api_version: str) -> KueueVersion | None:

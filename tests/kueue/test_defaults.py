@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.kueue.defaults import with_defaults, without_defaults
+from reconciler.kueue.defaults import with_defaults
 from reconciler.kueue.kinds import KINDS, NEWEST
 from tests.kueue.kueue_objects import obj
 from tests.kueue.strategies import manifests
@@ -47,35 +47,14 @@ QUEUE_DEFAULTS = {
 )
 def test_defaults_are_those_of_the_server(kind: str, bare: dict[str, Any], full: dict[str, Any]) -> None:
     assert with_defaults(obj(kind, bare)) == obj(kind, full)
-    assert without_defaults(obj(kind, full)) == obj(kind, bare)
-
-
-@pytest.mark.parametrize(
-    ("kind", "spec"),
-    [
-        ("ResourceFlavor", {}),
-        ("ResourceFlavor", {"nodeLabels": {}, "tolerations": []}),
-        ("ClusterQueue", {"resourceGroups": [], "stopPolicy": None}),
-        ("Cohort", {"resourceGroups": []}),
-    ],
-)
-def test_without_defaults_leaves_out_what_is_empty(kind: str, spec: dict[str, Any]) -> None:
-    assert without_defaults(obj(kind, spec)) == obj(kind)
-
-
-def test_without_defaults_keeps_what_differs_by_type_only() -> None:
-    manifest = obj("Workload", {"podSets": [{"count": True}]})
-    assert without_defaults(manifest) == manifest
 
 
 def test_defaults_leave_other_objects_alone() -> None:
     manifest = {"apiVersion": "v1", "kind": "ConfigMap", "spec": {}}
-    assert with_defaults(manifest) == without_defaults(manifest) == manifest
+    assert with_defaults(manifest) == manifest
 
 
 @given(data=st.data(), kind=st.sampled_from([kind.name for kind in KINDS]))
-def test_defaults_added_and_removed_mean_the_same(data: st.DataObject, kind: str) -> None:
+def test_defaults_are_added_once(data: st.DataObject, kind: str) -> None:
     manifest = data.draw(manifests(kind, NEWEST))
     assert with_defaults(with_defaults(manifest)) == with_defaults(manifest)
-    assert without_defaults(without_defaults(manifest)) == without_defaults(manifest)
-    assert without_defaults(with_defaults(manifest)) == without_defaults(manifest)

@@ -11,7 +11,6 @@ from reconciler.kueue.kinds import (
     newest_serving,
     parse_version,
     served_versions,
-    stored_version,
 )
 
 
@@ -56,11 +55,6 @@ def test_versions_compare_by_number() -> None:
 def test_served_versions_follow_the_release(kind: str, version: str, served: tuple[str, ...]) -> None:
     assert served_versions(KIND_BY_NAME[kind], parse_version(version)) == served
     assert newest_served(KIND_BY_NAME[kind], parse_version(version)) == (served[0] if served else "")
-
-
-@pytest.mark.parametrize(("version", "stored"), [("0.14", "v1beta1"), ("0.15.2", "v1beta1"), ("0.16", "v1beta2")])
-def test_stored_version_moved_one_release_after_it_was_served(version: str, stored: str) -> None:
-    assert {stored_version(kind, parse_version(version)) for kind in KINDS} == {stored}
 
 
 def test_newest_serving_names_the_last_release_of_a_gone_version() -> None:

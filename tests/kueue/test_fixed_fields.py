@@ -3,8 +3,7 @@ from typing import Any
 import pytest
 
 from reconciler.kueue.immutable import IMMUTABLE, changed_immutable
-from reconciler.kueue.kinds import KIND_BY_NAME, NEWEST, parse_version
-from reconciler.kueue.lists import MERGED_FIELDS, Merge, merged_fields
+from reconciler.kueue.kinds import NEWEST, parse_version
 from reconciler.kueue.structure import largest_count, structure_of
 from tests.kueue.kueue_objects import flavor, obj
 
@@ -50,30 +49,11 @@ def test_changed_immutable_follows_the_release(
     assert changed_immutable(old, new, parse_version(version)) == fields
 
 
-def test_immutable_and_merged_fields_exist() -> None:
+def test_immutable_fields_exist() -> None:
     for kind, path in [(one.kind, one.path) for one in IMMUTABLE]:
         node = structure_of(kind, NEWEST)
         for step in path:
             node = node.fields[step]
-    for one in MERGED_FIELDS:
-        node = structure_of(one.kind, NEWEST)
-        for step in one.path.replace("[]", ".[]").split("."):
-            node = (node.items or node) if step == "[]" else node.fields[step]
-        assert node.type in {"list", "map", "object"}
-        assert bool(one.key) is (one.merge is Merge.KEYED)
-
-
-@pytest.mark.parametrize(("version", "merge"), [("0.18", Merge.SET), ("0.19", Merge.ATOMIC)])
-def test_merged_fields_know_when_the_order_of_clusters_began_to_count(version: str, merge: Merge) -> None:
-    (clusters,) = merged_fields("MultiKueueConfig", parse_version(version))
-    assert clusters.merge is merge
-
-
-@pytest.mark.parametrize("version", ["0.10", "0.14", "0.15", "0.19"])
-def test_merged_fields_say_one_thing_per_field(version: str) -> None:
-    for kind in KIND_BY_NAME:
-        paths = [one.path for one in merged_fields(kind, parse_version(version))]
-        assert len(set(paths)) == len(paths)
 
 
 @pytest.mark.parametrize(
