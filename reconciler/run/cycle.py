@@ -21,7 +21,7 @@ from reconciler.ports import ClusterPort
 from reconciler.run.clusters import Clusters
 from reconciler.run.lasting import STANDS_AFTER, Lasting
 from reconciler.run.listening import Listening
-from reconciler.run.notices import Notice, find_notices
+from reconciler.run.notices import Notice, find_notices, in_short
 from reconciler.run.publishing import Publishing
 from reconciler.spec.keeper import keeper_of
 
@@ -118,8 +118,8 @@ class Cycle:
         """An Event for what was not so a cycle ago."""
         keeper = keeper_of(computed.spec)
         port = ports.get(keeper.name)
-        fresh, self._told = sorted(notices - self._told), notices
-        for notice in fresh:
+        fresh, self._told = notices - self._told, notices
+        for notice in in_short(fresh):
             log.warning("notice", extra={"reason": notice.reason, "problem": notice.message})
             try:
                 if port is not None:

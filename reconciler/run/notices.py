@@ -1,8 +1,9 @@
 """What an operator must know of a cycle, as values: told once when it begins, not with every cycle."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from reconciler.health import Ailment
 from reconciler.plan import Plan, Reason, Refused
@@ -16,6 +17,7 @@ _TROUBLES = {
 }
 
 
+MOST_OF_A_REASON = 10
 # A number or quantity that stands alone. Digits in a name (worker-1, a100) are part of the name.
 _AMOUNT = re.compile(r"(?<![\w.-])\d[\d.]*\w*(?![\w-])")
 
@@ -37,6 +39,15 @@ def find_notices(
 ) -> frozenset[Notice]:
     """`conditions` are what the look at the capacity found: lost pools, over-commit."""
     return frozenset((*_found(plan, conditions, revision_problem), *_unhealthy(plan, ailments)))
+
+
+def in_short(notices: Iterable[Notice]) -> Iterator[Notice]:
+    """A few of each reason, and how many more there are: where Kueue is down, thousands of objects are not well."""
+    for reason, group in groupby(sorted(notices), key=lambda notice: notice.reason):
+        known = list(group)
+        yield from known[:MOST_OF_A_REASON]
+        if (more := len(known) - MOST_OF_A_REASON) > 0:
+            yield Notice(reason, "", f"and {more} more like these; kfleet status shows all of them")
 
 
 def _found(plan: Plan, conditions: tuple[str, ...], revision_problem: str) -> Iterator[Notice]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from reconciler.health import Ailment
 from reconciler.objects import Check, ClusterName, Gap, Obstacle, Ref
 from reconciler.plan import Plan
-from reconciler.run.notices import Notice, find_notices
+from reconciler.run.notices import Notice, find_notices, in_short
 
 HUB, EAST = ClusterName("hub"), ClusterName("east")
 PLAN = Plan("test", "abc", (), ())
@@ -44,6 +44,15 @@ def test_newer_commit_that_is_not_followed_either_is_news() -> None:
     problems = ("1111aaaa1111 is not signed", "2222bbbb2222 is not signed")
     first, second = (notices(problem=problem) for problem in problems)
     assert second - first
+
+
+def test_of_a_thousand_ailments_some_are_told_and_the_rest_counted() -> None:
+    refs = (Ref(HUB, "kueue.x-k8s.io", "ClusterQueue", "", f"q{number:04}") for number in range(1000))
+    found = notices(PLAN, "a pool is silent", ailments=tuple(Ailment(ref, "", "not looked at yet") for ref in refs))
+    told = [*in_short(found)]
+    assert [one.reason for one in told] == ["Capacity", *["Unhealthy"] * 11]
+    assert told[-1].message == "and 990 more like these; kfleet status shows all of them"
+    assert len({*told}) == 12
 
 
 def test_obstacles_and_ailments_are_told() -> None:
