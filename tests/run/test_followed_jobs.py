@@ -50,3 +50,22 @@ def test_workload_is_worth_a_look_when_its_quota_or_its_conditions_change() -> N
     ]
     seen = [followed.take({"type": "MODIFIED", "object": change}) for change in changes]
     assert seen == [True, True, False]
+
+
+@pytest.mark.parametrize("way", ["listed", "watched", "written"])
+def test_owners_of_a_status_are_remembered_without_their_fields(way: str) -> None:
+    spec = {"manager": "kfleet", "operation": "Apply", "fieldsV1": {"f:spec": {}}}
+    status = {"manager": "kueue", "operation": "Update", "subresource": "status", "fieldsV1": {"f:status": {}}}
+    seen = item("2")
+    seen["metadata"]["managedFields"] = [spec, status]
+    followed = Collection(WORKLOADS, "")
+    followed.reset("1", [seen] if way == "listed" else [])
+    if way == "watched":
+        followed.take({"type": "ADDED", "object": seen})
+    if way == "written":
+        followed.begin_own(PATH)
+        followed.end_own(PATH, seen)
+    (kept,) = followed.items()
+    slim = {"manager": "kueue", "operation": "Update", "subresource": "status"}
+    assert kept["metadata"]["managedFields"] == [spec, slim]
+    assert seen["metadata"]["managedFields"] == [spec, status], "what was handed in stays as it was"
