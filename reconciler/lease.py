@@ -26,6 +26,8 @@ RENEWED_EVERY, TRIED_EVERY = timedelta(seconds=2), timedelta(milliseconds=500)
 POLL = timedelta(seconds=1)
 # For a lease that was made to last longer than ours do.
 PATIENCE = timedelta(seconds=20)
+# By so much the clocks of two machines may differ. Whoever has not renewed for longer is dead by any of them.
+SKEW = timedelta(minutes=2)
 _TIME = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 
@@ -89,8 +91,9 @@ def held_lease(port: ClusterPort, name: LeaseName, holder: str, waits: threading
 def acquire(port: ClusterPort, name: LeaseName, holder: str) -> float:
     """Take a lease that is free or whose holder is dead; RefusedError says who holds it otherwise.
 
-    A holder that lives shows it soon, by a renewal. A pod that was evicted neither renews its lease nor gives it back,
-    and should not keep the pod that follows it from its work.
+    A holder that lives shows it soon, by a renewal, and that time is taken by the own clock: one that is ahead must not
+    take the lease of a living holder. A pod that was evicted neither renews its lease nor gives it back, and should not
+    keep the pod that follows it from its work.
     """
     lease = _find(port, name)
     started, first = time.monotonic(), _shown(lease)
@@ -162,7 +165,8 @@ def _seconds(lease: Manifest | None) -> int:
 
 def _is_free(lease: Manifest, holder: str) -> bool:
     current, renewed = _shown(lease)
-    return current in ("", holder) or datetime.now(UTC) > _read_time(renewed) + timedelta(seconds=_seconds(lease))
+    is_long_dead = datetime.now(UTC) > _read_time(renewed) + timedelta(seconds=_seconds(lease)) + SKEW
+    return current in ("", holder) or is_long_dead
 
 
 def _refusal(port: ClusterPort, name: LeaseName, lease: Manifest) -> RefusedError:

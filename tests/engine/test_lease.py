@@ -3,12 +3,10 @@
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-import yaml
 
 from reconciler.apply.cluster import PARALLEL
 from reconciler.edges.kubernetes import Access, ApiServer
@@ -16,7 +14,7 @@ from reconciler.errors import ClusterError
 from reconciler.lease import DURATION, MARGIN, LeaseName, Loss, held_lease
 from reconciler.objects import ClusterName
 from tests.engine.documents import flavor
-from tests.engine.faults.proxy import Deed, Fault, FaultProxy, proxied
+from tests.engine.faults.proxy import Deed, Fault, proxied
 from tests.engine.worlds import KUEUE_ROOT, SYSTEM, World
 from tests.support import eventually
 
@@ -66,6 +64,27 @@ def test_lease_of_a_holder_that_died_just_now_is_waited_for(world: World) -> Non
     write_lease(world, "dead/1/a", datetime.now(UTC))
     world.converge()
     assert not lease_of(world)["spec"].get("holderIdentity")
+
+
+def test_lease_that_is_being_renewed_is_not_taken_by_a_clock_that_is_ahead(world: World) -> None:
+    """To whoever is a minute ahead, every renewal looks like one that was due long ago."""
+    world.commit(flavor(world.name))
+    ahead = timedelta(minutes=1)
+    write_lease(world, "ada", datetime.now(UTC) - ahead)
+    ended = threading.Event()
+
+    def renew() -> None:
+        while not ended.wait(0.5):
+            spec = {"renewTime": (datetime.now(UTC) - ahead).strftime(TIME)}
+            world.api().patch(lease_name(world).path, {"spec": spec})
+
+    with ThreadPoolExecutor(1) as pool:
+        renewing = pool.submit(renew)
+        answer = world.apply()
+        ended.set()
+    assert renewing.exception() is None
+    assert answer.code == 3 and "held by ada since" in answer.err and world.members() == {}
+    assert lease_of(world)["spec"]["holderIdentity"] == "ada"
 
 
 def test_waiting_for_a_dead_holder_does_not_trust_its_clock(world: World) -> None:
@@ -128,7 +147,7 @@ def test_writing_ends_while_what_was_sent_is_still_on_its_way() -> None:
 
 def test_renewals_that_fail_do_not_cost_the_lease(world: World) -> None:
     with proxied(world.sandbox, "worker1") as proxy:
-        port = through(proxy, world)
+        port = world.through(proxy)
         with held_lease(port, lease_name(world), "me") as lost:
             first = lease_of(world)["spec"]["renewTime"]
             proxy.inject(Fault(Deed.ANSWER, "/leases/", "GET|PUT", status=500, times=3))
@@ -140,7 +159,7 @@ def test_renewals_that_fail_do_not_cost_the_lease(world: World) -> None:
 def test_lease_is_renewed_while_everything_else_is_slow(world: World) -> None:
     """As many requests as there ever are at once, none of which is answered for a while."""
     with proxied(world.sandbox, "worker1") as proxy, ThreadPoolExecutor(PARALLEL) as pool:
-        port = through(proxy, world)
+        port = world.through(proxy)
         with held_lease(port, lease_name(world), "me") as lost:
             proxy.inject(Fault(Deed.HOLD, "/resourceflavors", "GET", times=PARALLEL))
             asked = [pool.submit(port.find, f"{KUEUE_ROOT}/resourceflavors/none") for _ in range(PARALLEL)]
@@ -150,9 +169,3 @@ def test_lease_is_renewed_while_everything_else_is_slow(world: World) -> None:
             proxy.let_go()
             assert [answer.result() for answer in asked] == [None] * PARALLEL
         port.close()
-
-
-def through(proxy: FaultProxy, world: World) -> ApiServer:
-    path = proxy.kubeconfig(world.folder.parent / "proxy.kubeconfig")
-    server = yaml.safe_load(path.read_text())["clusters"][0]["cluster"]["server"]
-    return ApiServer(ClusterName("worker1"), replace(world.api().access, server=server))

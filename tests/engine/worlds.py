@@ -7,7 +7,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import redirect_stderr, redirect_stdout, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,16 @@ from git import Actor, Repo
 from reconciler import cli
 from reconciler.edges.kubernetes import ApiServer
 from reconciler.errors import ClusterError
-from reconciler.objects import Manifest
+from reconciler.objects import ClusterName, Manifest
 from reconciler.ownership.applyset import MEMBER_LABEL, SetName
 from reconciler.pipeline.offline import Computed, Source, compute, read_files
+from reconciler.pipeline.online import connect, plan_fleet
+from reconciler.plan import Plan
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.kubectl import kubectl_command
 from reconciler.sandbox.state import MANAGER
 from tests.engine.documents import API, Document, fleet_document
+from tests.engine.faults.proxy import FaultProxy
 from tests.support import OLD_KUEUE, eventually
 
 AUTHOR = Actor("Ada", "ada@example.org")
@@ -100,6 +103,12 @@ class World:
     def api(self, cluster: str = "worker1") -> ApiServer:
         return self.sandbox.api(self.contexts.get(cluster, cluster))
 
+    def through(self, proxy: FaultProxy, cluster: str = "worker1") -> ApiServer:
+        """A connection by way of a proxy."""
+        path = proxy.kubeconfig(self.folder.parent / "proxy.kubeconfig")
+        server = yaml.safe_load(path.read_text())["clusters"][0]["cluster"]["server"]
+        return ApiServer(ClusterName(cluster), replace(self.api(cluster).access, server=server))
+
     def write(self, *documents: Document, policy: Mapping[str, Any] | None = None) -> None:
         """The whole fleet, in place of what it was."""
         path = self.folder / "fleet" / "fleet.yaml"
@@ -134,6 +143,15 @@ class World:
         assert applied.code == 0, applied
         left = self.plan()
         assert (left.code, left.actions) == (0, {}), left
+
+    def planned(self) -> Plan:
+        """The plan itself, for tests that carry it out in a way of their own."""
+        computed = self.computed()
+        connections = connect(computed.spec)
+        try:
+            return plan_fleet(computed, connections)
+        finally:
+            connections.close()
 
     def computed(self) -> Computed:
         return compute(read_files(Source(str(self.folder))))
