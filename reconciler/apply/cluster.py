@@ -1,6 +1,6 @@
 """Carries out the part of a plan that is about one cluster."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import groupby
@@ -108,8 +108,21 @@ def _in_waves(port: ClusterPort, changes: list[Change], patience: Patience) -> t
     outcomes: list[Outcome] = []
     for _, wave in groupby(changes, key=lambda change: change.wave):
         members = list(wave)
-        # Cohorts one after another, in the order of the plan: together they could show a cycle for a moment.
-        at_once = 1 if any(change.ref.kind == "Cohort" for change in members) else PARALLEL
-        with ThreadPoolExecutor(at_once) as pool:
+        if any(change.ref.kind == "Cohort" and change.action in _WRITES for change in members):
+            outcomes += _one_by_one(port, members, patience)
+            continue
+        with ThreadPoolExecutor(PARALLEL) as pool:
             outcomes += pool.map(lambda change: carry_out(port, change, patience), members)
     return tuple(outcomes)
+
+
+def _one_by_one(port: ClusterPort, changes: list[Change], patience: Patience) -> Iterator[Outcome]:
+    """Cohorts, in the order of the plan and none after one that failed: any other order may show a cycle."""
+    failed: Ref | None = None
+    for change in changes:
+        if failed is not None:
+            yield Outcome(change.ref, change.action, f"not tried, because {failed} was not written", attempts=0)
+            continue
+        outcome = carry_out(port, change, patience)
+        failed = None if outcome.is_done else change.ref
+        yield outcome

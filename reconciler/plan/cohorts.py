@@ -5,10 +5,14 @@ from collections.abc import Iterable, Mapping
 from reconciler.kueue.cohorts import find_cycles, show_cycle
 from reconciler.kueue.upgrade import to_canonical
 from reconciler.objects import ClusterName, Manifest, Ref
+from reconciler.ownership.fields import owners_at
+from reconciler.ownership.takeover import PREDECESSORS
+from reconciler.plan.fields import FIELD_MANAGER
 from reconciler.plan.model import Action, Change, Refusal, Refused
 
 KIND = "Cohort"
 _WRITES = {Action.CREATE, Action.UPDATE, Action.REPLACE}
+_PARENTS = (("spec", "parentName"), ("spec", "parent"))
 
 
 def order_cohorts(
@@ -16,31 +20,45 @@ def order_cohorts(
 ) -> tuple[tuple[Change, ...], Refusal | None]:
     """The changes with their cohorts in a safe order; a refusal where there is none."""
     known = tuple(changes)
-    waiting = [change for change in known if change.ref.kind == KIND and change.action in _WRITES]
+    waiting = [change for change in known if change.ref.kind == KIND and change.action in _WRITES and change.manifest]
     state: Mapping[str, Manifest] = {
         ref.name: to_canonical(manifest).manifest for ref, manifest in live.items() if ref.kind == KIND
     }
+    after = {change.ref.name: _result(change, live.get(change.ref)) for change in waiting}
     ordered: list[Change] = []
     while waiting:
-        safe = next((change for change in waiting if not _new_cycles(state, change)), None)
+        safe = next((change for change in waiting if not _new_cycles(state, change.ref.name, after)), None)
         if safe is None:
-            cycle = _new_cycles(state, waiting[0])[0]
+            cycle = _new_cycles(state, waiting[0].ref.name, after)[0]
             problem = f"{show_cycle(cycle)}; detach one of them in a commit of its own first"
             return known, Refusal(Refused.CYCLE, problem, cluster)
         waiting.remove(safe)
         ordered.append(safe)
-        state = _after(state, safe)
+        state = {**state, safe.ref.name: after[safe.ref.name]}
     return _in_place(known, ordered), None
 
 
-def _new_cycles(state: Mapping[str, Manifest], change: Change) -> list[tuple[str, ...]]:
+def _result(change: Change, live: Manifest | None) -> Manifest:
+    """What a write leaves behind: a parent that others set stays where the fleet names none."""
+    wanted = to_canonical(change.manifest or {}).manifest
+    parent = None if live is None else (to_canonical(live).manifest.get("spec") or {}).get("parentName")
+    spec = wanted.get("spec") or {}
+    if live is None or not parent or "parentName" in spec or _goes(live, change):
+        return wanted
+    return {**wanted, "spec": {**spec, "parentName": parent}}
+
+
+def _goes(live: Manifest, change: Change) -> bool:
+    """Whether nobody else owns the parent that kfleet, or whom it takes over from, has set and names no more."""
+    ours = {FIELD_MANAGER, *(PREDECESSORS if change.is_taken_over else ())}
+    owners = {owner for path in _PARENTS for owner in owners_at(live, path, but="")}
+    return bool(owners) and owners <= ours
+
+
+def _new_cycles(state: Mapping[str, Manifest], name: str, after: Mapping[str, Manifest]) -> list[tuple[str, ...]]:
     """Those that this write would close; a cycle that is there already must not keep others from being mended."""
     known = find_cycles(state.values())
-    return [cycle for cycle in find_cycles(_after(state, change).values()) if cycle not in known]
-
-
-def _after(state: Mapping[str, Manifest], change: Change) -> Mapping[str, Manifest]:
-    return state if change.manifest is None else {**state, change.ref.name: to_canonical(change.manifest).manifest}
+    return [cycle for cycle in find_cycles({**state, name: after[name]}.values()) if cycle not in known]
 
 
 def _in_place(known: tuple[Change, ...], ordered: list[Change]) -> tuple[Change, ...]:

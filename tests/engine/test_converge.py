@@ -4,11 +4,12 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.apply import Patience, objects
+from reconciler.apply import Patience, apply_plan, objects
 from reconciler.desired.order import WAVES
 from reconciler.pipeline.online import apply_fleet, observe_fleet, plan_fleet
 from tests.engine.conftest import MakeWorld
 from tests.engine.documents import Document, flavor, native, queue, sent_queue, tenant
+from tests.engine.faults.proxy import Deed, Fault, proxied
 from tests.engine.recording import Log, record
 from tests.engine.worlds import KUEUE_ROOT, World
 from tests.multikueue.worlds import connect_all
@@ -190,6 +191,17 @@ def test_plan_is_empty_after_somebody_wrote_a_quota_as_a_number(world: World) ->
     assert (planned.code, planned.actions) == (0, {})
 
 
+def test_look_reads_on_where_a_list_has_several_pages(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reconciler.edges.kubernetes.PAGE", 2)
+    world.commit(*(flavor(f"{world.name}-{number}") for number in range(7)))
+    world.converge()
+    assert len(world.members()) == 7
+    # Those that are left are found on a later page too.
+    world.commit(flavor(f"{world.name}-0"), policy={"prune": {"maxDeletes": 10, "maxPercent": 100}})
+    world.converge()
+    assert list(world.members()) == [f"resourceflavors//{world.name}-0"]
+
+
 def test_cohorts_are_written_in_an_order_without_a_cycle(world: World) -> None:
     one, other = f"{world.name}-a", f"{world.name}-b"
     world.commit(native("Cohort", one, {"parentName": other}), native("Cohort", other, {}))
@@ -200,6 +212,24 @@ def test_cohorts_are_written_in_an_order_without_a_cycle(world: World) -> None:
     written = [request.path.rpartition("/")[2] for request in log.of("PATCH") if request.plural == "cohorts"]
     assert written == [one, other]
     assert world.plan().code == 0
+    assert world.api().get(f"{KUEUE_ROOT}/cohorts/{other}")["spec"]["parentName"] == one
+
+
+def test_cohort_that_could_not_be_written_keeps_those_after_it_from_closing_a_cycle(world: World) -> None:
+    one, other = f"{world.name}-a", f"{world.name}-b"
+    world.commit(native("Cohort", one, {"parentName": other}), native("Cohort", other, {}))
+    world.converge()
+    world.commit(native("Cohort", one, {}), native("Cohort", other, {"parentName": one}))
+    with proxied(world.sandbox, "worker1") as proxy:
+        proxy.inject(Fault(Deed.ANSWER, f"/cohorts/{one}", "PATCH", status=422, reason="Invalid"))
+        port = world.through(proxy)
+        (outcome,) = apply_plan(world.planned(), {port.cluster: port}, None, Patience())
+        port.close()
+    failed, left = outcome.outcomes
+    assert (failed.ref.name, left.ref.name) == (one, other)
+    assert left.problem == f"not tried, because worker1/Cohort/{one} was not written"
+    assert not world.api().get(f"{KUEUE_ROOT}/cohorts/{other}").get("spec", {}).get("parentName")
+    world.converge()
     assert world.api().get(f"{KUEUE_ROOT}/cohorts/{other}")["spec"]["parentName"] == one
 
 

@@ -2,14 +2,17 @@
 
 from collections.abc import Mapping
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.kueue.cohorts import find_cycles
 from reconciler.kueue.kinds import CANONICAL, GROUP
 from reconciler.objects import ClusterName, Manifest, Ref, ref_of
+from reconciler.ownership.takeover import CLIENT_SIDE
 from reconciler.plan import Action, Change, Reason, Refused
 from reconciler.plan.cohorts import order_cohorts
+from tests.ownership.server import entry_of, merged
 
 HUB = ClusterName("hub")
 NAMES = "abcdefg"
@@ -22,8 +25,16 @@ def cohort(name: str, parent: str, version: str = CANONICAL) -> Manifest:
     return {"apiVersion": f"{GROUP}/{version}", "kind": "Cohort", "metadata": {"name": name}, "spec": spec}
 
 
+def owned(manifest: Manifest, *managers: str) -> Manifest:
+    """With managers that own all of its spec."""
+    paths = [("f:spec", f"f:{field}") for field in manifest["spec"]]
+    entries = [entry_of(name, "Apply", manifest["apiVersion"], paths) for name in managers]
+    return merged(manifest, {"metadata": {"managedFields": entries}})
+
+
 def live_of(parents: Parents, version: str = CANONICAL) -> dict[Ref, Manifest]:
-    manifests = [cohort(name, parent, version) for name, parent in parents.items()]
+    """Cohorts as the fleet itself has left them."""
+    manifests = [owned(cohort(name, parent, version), "kfleet") for name, parent in parents.items()]
     return {ref_of(HUB, manifest): manifest for manifest in manifests}
 
 
@@ -92,6 +103,25 @@ def test_order_refuses_what_ends_in_a_cycle() -> None:
     assert (refusal.reason, refusal.cluster) == (Refused.CYCLE, HUB)
     assert refusal.problem == "a -> b -> a; detach one of them in a commit of its own first"
     assert [change.ref.name for change in changes] == ["a"]
+
+
+@pytest.mark.parametrize("managers", [("kubectl-edit",), ("kfleet", "other"), ()], ids=["theirs", "shared", "nobody's"])
+def test_order_counts_a_parent_that_stays_because_others_set_it(managers: tuple[str, ...]) -> None:
+    """Git names no parent of a, and an apply does not take away what others wrote there."""
+    live = {ref_of(HUB, cohort(name, "")): cohort(name, "") for name in "ab"}
+    live |= {ref_of(HUB, cohort("a", "b")): owned(cohort("a", "b"), *managers)}
+    changes = changes_to({"a": "b", "b": ""}, {"a": "", "b": "a"})
+    _, refusal = order_cohorts(HUB, changes, live)
+    assert refusal is not None
+    assert refusal.problem.startswith("a -> b -> a; ")
+
+
+def test_order_does_not_count_a_parent_that_is_taken_over_and_goes() -> None:
+    live = {**live_of({"b": ""}), ref_of(HUB, cohort("a", "b")): owned(cohort("a", "b"), CLIENT_SIDE)}
+    changes = [change._replace(is_taken_over=True) for change in changes_to({"a": "b", "b": ""}, {"a": "", "b": "a"})]
+    ordered, refusal = order_cohorts(HUB, changes, live)
+    assert refusal is None
+    assert [change.ref.name for change in ordered] == ["a", "b"]
 
 
 def test_order_keeps_other_objects_in_their_waves() -> None:
