@@ -118,13 +118,16 @@ def _served_paths(port: ClusterPort, change: Change, manifest: Manifest) -> list
 
 
 def _take_over(port: ClusterPort, manifest: Manifest) -> None:
-    """Move what kubectl owns to us; on the version that was just read, so that nobody's entry is lost."""
+    """Move what kubectl owns to us; on the version that was just read, so that nobody's entry is lost.
+
+    The version is written and not tested: a test that fails is answered with 422, which nobody tries again.
+    """
     path = port.path_of(manifest)
     live = port.get(path)
     moved = moved_fields(live, FIELD_MANAGER)
     if moved is not None:
-        is_same = {"op": "test", "path": "/metadata/resourceVersion", "value": live["metadata"]["resourceVersion"]}
-        port.json_patch(path, [is_same, {"op": "replace", "path": "/metadata/managedFields", "value": moved}])
+        version = {"op": "replace", "path": "/metadata/resourceVersion", "value": live["metadata"]["resourceVersion"]}
+        port.json_patch(path, [version, {"op": "replace", "path": "/metadata/managedFields", "value": moved}])
 
 
 def _delete(port: ClusterPort, change: Change, manifest: Manifest, patience: Patience) -> Outcome:

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from reconciler.objects import Manifest
-from reconciler.ownership.fields import APPLY, UPDATE, FieldTree, Owner, item_of, owners_of
+from reconciler.ownership.fields import APPLY, UPDATE, FieldTree, item_of, owners_of
+from reconciler.ownership.versions import as_read, joined
 
 CLIENT_SIDE = "kubectl-client-side-apply"
 # How the Python client of Kubernetes calls itself, and with it kueue-nats.
@@ -17,31 +18,36 @@ PREDECESSORS = (CLIENT_SIDE, PYTHON_CLIENT)
 Path = tuple[str | int, ...]
 
 
-def predecessor_of(live: Manifest) -> Owner | None:
-    owners = [owner for owner in owners_of(live) if owner.operation == UPDATE and not owner.subresource]
-    return next((owner for manager in PREDECESSORS for owner in owners if owner.manager == manager), None)
+def predecessor_of(live: Manifest) -> str:
+    """The manager from whom fields are taken over, if there is one."""
+    managers = {owner.manager for owner in owners_of(live) if owner.operation == UPDATE and not owner.subresource}
+    return next((manager for manager in PREDECESSORS if manager in managers), "")
 
 
 def abandoned_fields(live: Manifest, wanted: Manifest) -> Iterator[tuple[Path, Any]]:
     """Fields that the predecessor set and the fleet does not: they go when their ownership is taken over."""
-    owner = predecessor_of(live)
-    if owner is not None:
-        yield from _abandoned(owner.tree, live, wanted, ())
+    trees = (as_read(entry, live).get("fieldsV1") or {} for entry in _entries_of(live, predecessor_of(live), UPDATE))
+    yield from _abandoned(joined(trees), live, wanted, ())
 
 
 def moved_fields(live: Manifest, manager: str) -> list[Mapping[str, Any]] | None:
-    """The managedFields in which this manager has applied what another had; None where there is nothing to move."""
-    entries = live["metadata"].get("managedFields") or []
-    found = (entry for other in PREDECESSORS for entry in entries if _is_entry(entry, other, UPDATE))
-    theirs = next(found, None)
-    if theirs is None:
+    """The managedFields in which this manager has applied what another had; None where there is nothing to move.
+
+    An applier has one entry, in one version: only what can be said in it is moved.
+    """
+    mine, theirs = _entries_of(live, manager, APPLY), _entries_of(live, predecessor_of(live), UPDATE)
+    read = [(entry, as_read(entry, live)) for entry in (*mine, *theirs)]
+    same = [(entry, said) for entry, said in read if said.get("apiVersion") == read[0][1].get("apiVersion")]
+    if len(same) == len(mine):
         return None
-    mine = next((entry for entry in entries if _is_entry(entry, manager, APPLY)), None)
-    if mine is not None and mine.get("apiVersion") != theirs.get("apiVersion"):
-        return None
-    tree = _merged(theirs.get("fieldsV1") or {}, (mine or {}).get("fieldsV1") or {})
-    moved = {**theirs, "manager": manager, "operation": APPLY, "fieldsV1": tree}
-    return [*(entry for entry in entries if entry is not theirs and entry is not mine), moved]
+    tree = joined(said.get("fieldsV1") or {} for _, said in same)
+    moved = {**same[-1][1], "manager": manager, "operation": APPLY, "fieldsV1": tree}
+    taken = [entry for entry, _ in same]
+    return [*(entry for entry in live["metadata"]["managedFields"] if entry not in taken), moved]
+
+
+def _entries_of(live: Manifest, manager: str, operation: str) -> list[Mapping[str, Any]]:
+    return [entry for entry in live["metadata"].get("managedFields") or () if _is_entry(entry, manager, operation)]
 
 
 def _is_entry(entry: Mapping[str, Any], manager: str, operation: str) -> bool:
@@ -70,7 +76,3 @@ def _descend(key: str, live: Any, wanted: Any) -> tuple[str | int | None, Any, A
         position = live.index(item) if item is not None else None
         return position, item, item_of(wanted, text) if isinstance(wanted, list) else None
     return None, None, None
-
-
-def _merged(one: FieldTree, other: FieldTree) -> dict[str, Any]:
-    return {key: _merged(one.get(key) or {}, other.get(key) or {}) for key in sorted(one.keys() | other.keys())}

@@ -45,10 +45,9 @@ def _cause(prediction: Prediction, recorded: str) -> Cause:
 def abandoned(prediction: Prediction) -> tuple[FieldChange, ...]:
     """Fields that go because a predecessor owned them and the fleet, which takes over, does not name them."""
     live = prediction.live or {}
-    owner = predecessor_of(live)
     filled = with_defaults(prediction.entry.manifest)
     return tuple(
-        _field(prediction.ref.kind, path, old, None, Cause.SPEC, owner.manager if owner else "")
+        _field(prediction.ref.kind, path, old, None, Cause.SPEC, predecessor_of(live))
         for path, old in abandoned_fields(live, prediction.wanted)
         if path[-1] != LAST_APPLIED and path != ("metadata", "annotations") and not is_equal(_at(filled, path), old)
     )

@@ -134,12 +134,12 @@ def _replace(prediction: Prediction, judge: Judge) -> Change | Refusal | None:
 
 
 def _refuse_contested(prediction: Prediction, judge: Judge) -> Refusal | None:
-    ref = prediction.ref
-    contested = [conflict for conflict in prediction.conflicts if not _is_hand(conflict.manager)]
-    is_ours = _is_member(prediction, judge)
-    if contested and is_ours and judge.policy.conflicts is Conflicts.REFUSE:
-        return Refusal(Refused.CONTESTED, _contested_text(contested), ref.cluster, ref)
-    return None
+    """Where another program would go on to write what it wrote, also to an object that it does not claim."""
+    ref, is_ours = prediction.ref, _is_member(prediction, judge)
+    former = predecessor_of(prediction.live or {}) if not is_ours and _has_predecessor(prediction) else ""
+    contested = [one for one in prediction.conflicts if one.manager != former and not _is_hand(one.manager)]
+    is_bound = judge.policy.conflicts is Conflicts.REFUSE and (is_ours or judge.policy.adopt is not Adopt.ALWAYS)
+    return Refusal(Refused.CONTESTED, _contested_text(contested), ref.cluster, ref) if contested and is_bound else None
 
 
 def _contested_text(conflicts: list[Conflict]) -> str:
@@ -176,8 +176,8 @@ def _update(prediction: Prediction, judge: Judge) -> Change:
 
 def _has_predecessor(prediction: Prediction) -> bool:
     """Whether somebody owns fields who will not come back for them: kubectl, or the controller of our own document."""
-    owner = predecessor_of(prediction.live or {})
-    return owner is not None and (owner.manager == CLIENT_SIDE or _is_owned_by_document(prediction))
+    manager = predecessor_of(prediction.live or {})
+    return bool(manager) and (manager == CLIENT_SIDE or _is_owned_by_document(prediction))
 
 
 def _is_owned_by_document(prediction: Prediction) -> bool:

@@ -1,12 +1,15 @@
 """Objects that were there before the fleet: whose they are, and how they come to the fleet whole."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
+from reconciler.apply import Patience, apply_plan
 from reconciler.objects import Manifest
 from tests.engine.conftest import MakeWorld
 from tests.engine.documents import Document, cluster_queue, flavor, native, queue
+from tests.engine.faults.proxy import Deed, Fault, proxied
 from tests.engine.worlds import World
 
 CREATE = ("create",)
@@ -67,6 +70,48 @@ def test_field_that_only_kubectl_applied_goes_with_the_takeover(world: World) ->
     assert planned["spec.stopPolicy"]["old"] == "Hold"
     world.converge()
     assert world.queue(world.name)["spec"]["stopPolicy"] == "None"
+
+
+@pytest.mark.parametrize("is_newer_too", [False, True], ids=["older", "both"])
+def test_fields_that_kubectl_applied_in_an_older_version_go_with_the_takeover(
+    world: World,
+    is_newer_too: bool,  # noqa: FBT001  (a parameter of the test)
+) -> None:
+    name, ref = world.name, f"worker1/ClusterQueue/{world.name}"
+    spec = cluster_queue(name, name)["spec"]
+    old = {**cluster_queue(name, name), "apiVersion": "kueue.x-k8s.io/v1beta1"}
+    make_by_hand(world, CLIENT_SIDE, {**old, "spec": {**spec, "cohort": name, "admissionChecks": [name]}})
+    if is_newer_too:
+        checks = {"admissionChecks": [{"name": name}]}
+        more = {"cohortName": name, "admissionChecksStrategy": checks, "stopPolicy": "Hold"}
+        make_by_hand(world, CLIENT_SIDE, cluster_queue(name, name, **more))
+    world.commit(*fleet_of(world))
+    planned = world.plan().fields(ref)
+    assert {"spec.cohortName", "spec.admissionChecksStrategy"} <= planned.keys()
+    assert ("spec.stopPolicy" in planned) == is_newer_too
+    world.converge()
+    after = world.queue(name)
+    assert not {"cohortName", "admissionChecksStrategy"} & after["spec"].keys()
+    assert after["spec"]["stopPolicy"] == "None"
+    assert "kubectl-client-side-apply" not in {entry["manager"] for entry in after["metadata"]["managedFields"]}
+
+
+def test_takeover_that_lost_a_race_is_tried_again(world: World) -> None:
+    make_by_hand(world, CLIENT_SIDE, cluster_queue(world.name, world.name, stopPolicy="Hold"))
+    world.commit(*fleet_of(world))
+    plan = world.planned()
+    with proxied(world.sandbox, "worker1") as proxy, ThreadPoolExecutor(1) as pool:
+        proxy.inject(Fault(Deed.HOLD, f"/clusterqueues/{world.name}", "PATCH"))
+        port = world.through(proxy)
+        applying = pool.submit(apply_plan, plan, {port.cluster: port}, None, Patience())
+        assert proxy.reached.wait(60)
+        world.kubectl("label", f"clusterqueue/{world.name}", "note=mine")
+        proxy.let_go()
+        (outcome,) = applying.result()
+        port.close()
+    assert outcome.is_done, outcome
+    assert world.queue(world.name)["spec"]["stopPolicy"] == "None"
+    assert world.queue(world.name)["metadata"]["labels"]["note"] == "mine"
 
 
 def test_field_removed_from_git_is_removed_after_a_takeover(world: World) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from reconciler.objects import Gap
+from reconciler.ownership.takeover import PYTHON_CLIENT
 from reconciler.plan import Action, Change, Reason, Refusal, Refused
 from reconciler.plan.objects import Judge, decide
 from reconciler.plan.references import references
@@ -88,6 +89,27 @@ def test_decide_adopts_nothing_that_somebody_claims(metadata: dict[str, Any], cl
     assert refusal.problem == f"{claimant} claims it; take it out there first, or set policy.adopt to always"
     taken = change_of(judged(world, policy=Policy(adopt=Adopt.ALWAYS)))
     assert taken.action is Action.UPDATE
+
+
+def test_decide_does_not_adopt_what_a_program_keeps_otherwise() -> None:
+    """It only updates: nothing but the field that both want tells that it is there."""
+    world = World().holding(THEIRS, manager="quota-tuner")
+    refusal = refusal_of(judged(world))
+    assert refusal.reason is Refused.CONTESTED
+    assert refusal.problem.startswith("spec.cohortName (quota-tuner); ")
+    for policy in (Policy(Conflicts.TAKE), Policy(adopt=Adopt.ALWAYS)):
+        taken = change_of(judged(world, policy=policy))
+        assert (taken.action, taken.reason, taken.is_forced) == (Action.UPDATE, Reason.TAKEN, True)
+
+
+def test_decide_adopts_what_the_controller_of_its_own_document_kept_otherwise() -> None:
+    (_, queue) = desired(SPEC).objects
+    owner = {"kind": queue.document.kind, "name": queue.document.name, "uid": "1"}
+    world = World().holding(THEIRS, manager=PYTHON_CLIENT).patched(NIGHT, {"metadata": {"ownerReferences": [owner]}})
+    change = change_of(judged(world))
+    assert (change.action, change.is_taken_over) == (Action.UPDATE, True)
+    refusal = refusal_of(judged(World().holding(THEIRS, manager=PYTHON_CLIENT)))
+    assert refusal.reason is Refused.CONTESTED
 
 
 @pytest.mark.parametrize(
