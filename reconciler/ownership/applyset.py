@@ -1,7 +1,8 @@
 """The ApplySet of a fleet on a cluster: which objects are the fleet's own.
 
-The label on each member is the truth. The parent says in which kinds and namespaces to look for members: it is widened
-before the writes and narrowed after full success, so that a crash at any point leaks nothing.
+The label on each member is the truth, where kfleet itself has applied it: copies that others make have it too. The
+parent says in which kinds and namespaces to look for members: it is widened before the writes and narrowed after full
+success, so that a crash at any point leaks nothing.
 """
 
 import hashlib

@@ -10,7 +10,8 @@ from reconciler.kueue.reading import at
 from reconciler.kueue.upgrade import to_canonical
 from reconciler.objects import Manifest, Ref
 from reconciler.ownership.applyset import MEMBER_LABEL
-from reconciler.plan.fields import content, digest
+from reconciler.ownership.fields import applied_by
+from reconciler.plan.fields import FIELD_MANAGER, content, digest
 from reconciler.plan.model import Action, Change, Reason
 from reconciler.plan.references import Name, references
 from reconciler.prediction import ClusterView
@@ -31,7 +32,9 @@ def count_members(view: ClusterView) -> int:
 
 
 def _is_member(own: str, live: Manifest) -> bool:
-    return bool((live["metadata"].get("labels") or {}).get(MEMBER_LABEL) == own)
+    """The label alone does not tell: MultiKueue copies jobs to workers, with all of their labels."""
+    is_labelled = (live["metadata"].get("labels") or {}).get(MEMBER_LABEL) == own
+    return is_labelled and applied_by(live, FIELD_MANAGER) is not None
 
 
 def decide_leftovers(

@@ -42,14 +42,13 @@ def look(port: ClusterPort, greeted: ClusterView, wanted: Iterable[Ref]) -> Clus
 
 def start_look(pool: Executor, port: ClusterPort, greeted: ClusterView, wanted: Iterable[Ref]) -> list[Future[Seen]]:
     """One question for each kind; who does something meanwhile can take each answer when it comes."""
-    refs = tuple(wanted)
     served, inventory = greeted.served, greeted.inventory
     by_kind: dict[KindKey, list[Ref]] = {_kind_key(text): [] for text in (inventory.kinds if inventory else ())}
-    for ref in refs:
+    for ref in wanted:
         by_kind.setdefault((ref.group, ref.kind), []).append(ref)
     jobs = [(served[key][0], tuple(found)) for key, found in sorted(by_kind.items()) if key in served]
-    left = (inventory.namespaces if inventory else frozenset()) - {ref.namespace for ref in refs}
-    return [pool.submit(_look_at_kind, port, greeted.set_name, kind, found, left) for kind, found in jobs]
+    known = inventory.namespaces if inventory else frozenset()
+    return [pool.submit(_look_at_kind, port, greeted.set_name, kind, found, known) for kind, found in jobs]
 
 
 def finish_look(greeted: ClusterView, answers: Iterable[Future[Seen]]) -> ClusterView:
@@ -59,13 +58,13 @@ def finish_look(greeted: ClusterView, answers: Iterable[Future[Seen]]) -> Cluste
 
 
 def _look_at_kind(
-    port: ClusterPort, set_name: SetName, kind: ApiKind, wanted: tuple[Ref, ...], left: frozenset[str]
+    port: ClusterPort, set_name: SetName, kind: ApiKind, wanted: tuple[Ref, ...], known: frozenset[str]
 ) -> Seen:
     """All objects of a Kueue kind; of other kinds the members of the fleet, and what has the name of a wanted one."""
     try:
         if kind.group == KUEUE_GROUP:
             return _refs(port.cluster, kind, port.list(kind.collection())), None
-        members = _refs(port.cluster, kind, _members(port, set_name, kind, wanted, left))
+        members = _refs(port.cluster, kind, _members(port, set_name, kind, wanted, known))
         others = _find_each(port, kind, [ref for ref in wanted if ref not in members])
     except ClusterError as error:
         return {}, Gap(port.cluster, kind_text(Ref(port.cluster, kind.group, kind.kind, "", "")), error.problem)
@@ -73,7 +72,7 @@ def _look_at_kind(
 
 
 def _members(
-    port: ClusterPort, set_name: SetName, kind: ApiKind, wanted: tuple[Ref, ...], left: frozenset[str]
+    port: ClusterPort, set_name: SetName, kind: ApiKind, wanted: tuple[Ref, ...], known: frozenset[str]
 ) -> list[Manifest]:
     """What carries the label of the fleet. Not everybody may list Secrets and the like in all namespaces."""
     selector = f"{MEMBER_LABEL}={set_name.id}"
@@ -82,13 +81,13 @@ def _members(
     except ClusterError as error:
         if error.status != FORBIDDEN or not kind.is_namespaced:
             raise
-    return _members_by_namespace(port, kind, selector, {ref.namespace for ref in wanted}, {set_name.namespace, *left})
+    return _members_by_namespace(port, kind, selector, {ref.namespace for ref in wanted}, {set_name.namespace, *known})
 
 
 def _members_by_namespace(
     port: ClusterPort, kind: ApiKind, selector: str, wanted: set[str], possible: set[str]
 ) -> list[Manifest]:
-    """Where the kind is wanted, and where it may be left: the fleet's own namespace, and those that it uses no more.
+    """Where the kind is wanted, and where it may be left: the fleet's own namespace, and all that it has used.
 
     Of the latter some may be forbidden, because this kind was never there; all of them would be no look at all.
     """

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from reconciler.edges.kubernetes import ApiServer
+from reconciler.kueue.kinds import GROUP as KUEUE_GROUP
 from reconciler.objects import Ref
 from reconciler.ownership.applyset import MEMBER_LABEL, Inventory, SetName
 from reconciler.predict.look import greet, look
@@ -46,12 +47,19 @@ def account(fleet: Sandbox, namespace: str) -> Iterator[ApiServer]:
     take_account(fleet, "worker1", Role.WORKER)
 
 
-def _seen(port: ApiServer, fleet_name: str, *namespaces: str, kind: str = "ConfigMap", left: str = "") -> ClusterView:
+def _seen(
+    port: ApiServer,
+    fleet_name: str,
+    *namespaces: str,
+    kind: str = "ConfigMap",
+    left: str = "",
+    others: tuple[Ref, ...] = (),
+) -> ClusterView:
     """The view of a fleet that wants objects of a kind in some namespaces, and had one in another."""
     greeted = greet(port, SetName(fleet_name, SYSTEM))
     known = Inventory(frozenset({kind}), frozenset({left}) - {""})
     wanted = [Ref(port.cluster, "", kind, namespace, "wanted") for namespace in namespaces]
-    return look(port, replace(greeted, inventory=known), wanted)
+    return look(port, replace(greeted, inventory=known), (*wanted, *others))
 
 
 def test_look_finds_members_where_their_kind_is_wanted(account: ApiServer, namespace: str) -> None:
@@ -61,6 +69,12 @@ def test_look_finds_members_where_their_kind_is_wanted(account: ApiServer, names
 
 def test_look_finds_members_where_nothing_is_wanted_any_more(account: ApiServer, namespace: str) -> None:
     view = _seen(account, namespace, left=namespace)
+    assert [ref.name for ref in view.live] == ["more"] and view.gaps == ()
+
+
+def test_look_finds_members_where_only_other_kinds_are_wanted(account: ApiServer, namespace: str) -> None:
+    other = Ref(account.cluster, KUEUE_GROUP, "LocalQueue", namespace, "main")
+    view = _seen(account, namespace, left=namespace, others=(other,))
     assert [ref.name for ref in view.live] == ["more"] and view.gaps == ()
 
 

@@ -118,6 +118,15 @@ def test_prune_never_touches_objects_of_others() -> None:
     assert NIGHT not in leftovers(applied_world(SPEC).edited(NIGHT, unlabelled))
 
 
+def test_prune_leaves_a_copy_with_the_label_that_somebody_else_made() -> None:
+    """MultiKueue copies a job of the fleet to a worker, with all of its labels, and the worker's set has that kind."""
+    world = applied_world(SPEC)
+    label = world.objects[world.find(NIGHT)]["metadata"]["labels"]
+    copy = manifest_of("kind: ConfigMap\nmetadata: {name: copy, namespace: team1}\n")
+    copied = world.holding({**copy, "metadata": {**copy["metadata"], "labels": label}}, manager="kueue")
+    assert leftovers(copied).keys() == leftovers(world).keys()
+
+
 def test_prune_of_one_cluster_does_not_see_another() -> None:
     two = "\n---\n".join(
         f"kind: Cluster\nmetadata: {{name: {name}}}\nspec: {{role: standalone}}" for name in ("hub", "east")
