@@ -89,6 +89,7 @@ def _change(change: Change) -> dict[str, Any]:
         "action": change.action.value,
         "reason": change.reason.name.lower(),
         "static": change.is_static,
+        "drained": change.is_drained,
         "notes": list(change.notes),
         "fields": [
             {
@@ -116,7 +117,8 @@ def _by_job(record: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
 
 
 def _by_object(record: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    keys = ("action", "uid", "seen", "wanted")
+    """What is done to each object; not the notes, in which numbers move while nothing else does."""
+    keys = ("action", "reason", "drained", "uid", "seen", "wanted")
     return {
         change["object"]: tuple(str(change.get(key)) for key in keys)
         for cluster in record.get("clusters") or ()

@@ -102,6 +102,28 @@ def test_moves_tell_another_wish_for_the_same_object() -> None:
     ]
 
 
+def test_moves_tell_that_workloads_would_be_evicted() -> None:
+    """The queue was idle when the plan was made."""
+    drained = QUEUE.replace("{name: night}", "{name: night, annotations: {kfleet.dev/drain-on-delete: 'true'}}")
+    world, rest = applied_world(parse(drained)), "kind: Cohort\nmetadata: {name: rest}\nspec: {}\n"
+    saved = record(world, rest)
+    now = record(world.patched(NIGHT, {"status": {"reservingWorkloads": 5}}), rest)
+    assert moves(saved, now) == [f"{NIGHT}: has changed since the plan was made"]
+    more = record(world.patched(NIGHT, {"status": {"reservingWorkloads": 6}}), rest)
+    assert not moves(now, more)
+
+
+def test_moves_tell_that_a_field_would_be_taken() -> None:
+    """What the object says is the same, and somebody else has come to own it."""
+    taking = "kind: Fleet\nmetadata: {name: test}\nspec: {policy: {conflicts: take}}\n"
+    snippet = f"{QUEUE}---\n{taking}"
+    (saved, now) = (
+        record(applied_world(parse(snippet)).edited(NIGHT, {"spec": {"cohortName": "x"}}, manager), snippet)
+        for manager in ("kubectl-edit", "quota-tuner")
+    )
+    assert moves(saved, now) == [f"{NIGHT}: has changed since the plan was made"]
+
+
 def test_moves_do_not_mind_what_only_the_server_touches() -> None:
     touched = DRIFTED.patched(NIGHT, {"metadata": {"resourceVersion": "99"}, "status": {"pendingWorkloads": 3}})
     assert not moves(record(), record(touched))
