@@ -208,9 +208,8 @@ def _until_heard(bus: Bus, seen: "Queue[tuple[str, float]]") -> None:
 
 def _writes(api: ApiServer) -> dict[str, float]:
     """What the API server counted, by kind; without statuses, which are Kueue's."""
-    text = api.get("/metrics")["text"]
     found: dict[str, float] = {}
-    for kind, _, count in WRITES.findall(text):
+    for kind, _, count in WRITES.findall(api.read_text("/metrics")):
         found[kind] = found.get(kind, 0) + float(count)
     return found
 

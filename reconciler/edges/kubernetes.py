@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from types import MappingProxyType
 from typing import Any, cast
 from urllib.parse import urlencode
 
@@ -78,6 +79,10 @@ class ApiServer:
 
     def get(self, path: str) -> dict[str, Any]:
         return self._request("GET", path)
+
+    def read_text(self, path: str) -> str:
+        """What is no object: metrics, a readiness check, the lines of a watch."""
+        return self._answer("GET", path).data.decode(errors="replace")
 
     def find(self, path: str) -> dict[str, Any] | None:
         """The object at a path, or None where the server says that it does not exist."""
@@ -195,18 +200,33 @@ class ApiServer:
         content_type: str = "application/json",
         accept: str = "application/json",
     ) -> dict[str, Any]:
-        url = self.access.server + path + (f"?{urlencode(query)}" if query else "")
-        headers = {"Accept": accept, "Content-Type": content_type, **self.access.headers}
-        started = time.monotonic()
+        headers = {"Accept": accept, "Content-Type": content_type}
+        answer = self._answer(method, path + (f"?{urlencode(query)}" if query else ""), headers, body)
+        decoded = _decoded(answer.data)
+        if decoded is None or answer.status >= 300:
+            # A proxy that wants a login, say, or a server of another sort at this address.
+            problem = f"{method} {path}: {answer.status} {self.access.server} does not answer like an API server"
+            raise ClusterError(self.cluster, problem, status=answer.status)
+        return decoded
+
+    def _answer(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str] = MappingProxyType({}),
+        body: Manifest | Sequence[Mapping[str, Any]] | None = None,
+    ) -> urllib3.BaseHTTPResponse:
+        bare, started = path.partition("?")[0], time.monotonic()
+        sent = None if body is None else orjson.dumps(body)
         try:
-            answer = self._send(method, url, headers, None if body is None else orjson.dumps(body))
+            answer = self._send(method, self.access.server + path, {**headers, **self.access.headers}, sent)
         except urllib3.exceptions.HTTPError as error:
-            raise ClusterError(self.cluster, f"{method} {path}: {_cause(error)}") from error
-        facts = {"cluster": self.cluster, "method": method, "path": path, "status": answer.status}
+            raise ClusterError(self.cluster, f"{method} {bare}: {_cause(error)}") from error
+        facts = {"cluster": self.cluster, "method": method, "path": bare, "status": answer.status}
         log.debug("request", extra={**facts, "milliseconds": round(1000 * (time.monotonic() - started))})
         if answer.status >= 400:
-            raise _refusal(self.cluster, f"{method} {path}", answer.status, answer.data)
-        return _decoded(answer.data)
+            raise _refusal(self.cluster, f"{method} {bare}", answer.status, answer.data)
+        return answer
 
     def _send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> urllib3.BaseHTTPResponse:
         """One request. A reader comes back when a busy server asks it to; whether a writer may is not known here."""
@@ -235,16 +255,18 @@ def _group_kinds(group: Mapping[str, Any]) -> Iterator[ApiKind]:
             )
 
 
-def _decoded(text: bytes) -> dict[str, Any]:
+def _decoded(text: bytes) -> dict[str, Any] | None:
+    """An answer as an API server gives it, or None."""
     try:
-        return cast("dict[str, Any]", orjson.loads(text))
+        found = orjson.loads(text)
     except json.JSONDecodeError:
-        return {"text": text.decode(errors="replace")}
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _refusal(cluster: ClusterName, request: str, status: int, body: bytes) -> ClusterError:
-    answer = _decoded(body)
-    message = str(answer.get("message") or answer.get("text") or "no message").strip()
+    answer = _decoded(body) or {"message": body.decode(errors="replace")}
+    message = str(answer.get("message") or "no message").strip()
     if status == UNAUTHORIZED:
         message += " (the token or certificate has expired, was revoked, or is another cluster's: renew it)"
     causes = tuple(

@@ -35,7 +35,7 @@ def wait_for(part: Part, is_ready: Callable[[], bool], is_abandoned: Event) -> N
 
 def is_api_ready(api: ApiServer) -> bool:
     try:
-        api.get("/readyz")
+        api.read_text("/readyz")
     except ClusterError:
         return False
     return True

@@ -104,8 +104,7 @@ class Births:
     def _events(self, worker: str, name: str) -> list[str]:
         query = f"watch=true&resourceVersion={self._since[worker]}&timeoutSeconds=2&labelSelector=job-name%3D{name}"
         path = f"/api/v1/namespaces/{self._world.name}/pods?{query}"
-        answer = self._world.api(worker).get(path)
-        events = [json.loads(line) for line in answer["text"].splitlines()] if "text" in answer else [answer]
+        events = [json.loads(line) for line in self._world.api(worker).read_text(path).splitlines()]
         return [event["object"]["metadata"]["name"] for event in events if event["type"] == "ADDED"]
 
 
