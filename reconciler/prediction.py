@@ -41,7 +41,8 @@ class Prediction(NamedTuple):
     """What one wanted object is now and would become.
 
     `result` is the server's own answer; it is None where nothing had to be asked (`is_settled`), where the server
-    could not be asked yet (`is_static`), and where it refused (`problem`).
+    could not be asked yet (`is_static`), and where it refused (`problem`, with the `status` of its answer). A server
+    that gave no answer at all (`is_unanswered`) could not be asked either.
     A tuple, because there is one for each object of the fleet, and those are made many times faster.
     """
 
@@ -53,6 +54,8 @@ class Prediction(NamedTuple):
     problem: str = ""
     is_settled: bool = False
     is_static: bool = False
+    is_unanswered: bool = False
+    status: int = 0
 
     @property
     def ref(self) -> Ref:

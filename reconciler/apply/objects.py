@@ -41,7 +41,9 @@ def carry_out(port: ClusterPort, change: Change, patience: Patience) -> Outcome:
             with_retries(lambda: _take_over(port, manifest), patience)
         _, attempts = with_retries(lambda: _apply(port, change, manifest, patience), patience)
     except ClusterError as error:
-        return Outcome(change.ref, change.action, masked_problem(change.ref.kind, error.problem))
+        # Without a status it is nobody's word about the object: no answer, or a lease that was lost.
+        problem = masked_problem(change.ref.kind, error.problem, error.status) if error.status else error.problem
+        return Outcome(change.ref, change.action, problem)
     return Outcome(change.ref, change.action, attempts=attempts)
 
 

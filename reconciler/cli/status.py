@@ -11,6 +11,8 @@ import click
 from reconciler.cli.observing import looking_options, tell_conditions
 from reconciler.cli.source import compute_or_stop, source_options, timeout_option
 from reconciler.cli.status_jobs import job_rows, jobs_text
+from reconciler.edges.kubernetes import ApiServer
+from reconciler.errors import ClusterError
 from reconciler.health import Ailment
 from reconciler.pipeline.capacity import Looking
 from reconciler.pipeline.offline import Source
@@ -42,12 +44,20 @@ def status(source: Source, looking: Looking, timeout: float, output: str) -> int
         tell_conditions(computed)
         looks = look_at_fleet(computed, connections)
         obstacles = obstacles_of(computed, looks.views, connections.ports)
+        releases = {view.name: _release(connections.ports[view.name]) for view in looks.views if view.is_reachable}
     finally:
         connections.close()
     made = replace(make_plan(computed.spec, looks), obstacles=obstacles)
     ailments = ailments_of(computed, looks.views)
     names = dict.fromkeys((*(entry.name for entry in computed.spec.clusters), *(view.name for view in looks.views)))
-    rows = [{**_row(name, looks, made, ailments), "suspended": computed.spec.is_suspended(name)} for name in names]
+    rows = [
+        {
+            **_row(name, looks, made, ailments),
+            "kubernetes": releases.get(name, ""),
+            "suspended": computed.spec.is_suspended(name),
+        }
+        for name in names
+    ]
     if output == "json":
         click.echo(json.dumps({"clusters": rows, "jobs": job_rows(computed)}, indent=2))
     else:
@@ -57,8 +67,16 @@ def status(source: Source, looking: Looking, timeout: float, output: str) -> int
     return 0 if all(map(_is_well, rows)) else 4
 
 
+def _release(port: ApiServer) -> str:
+    """Which Kubernetes it is; a server that does not say so now is not the worse for it."""
+    try:
+        return str(port.get("/version").get("gitVersion", ""))
+    except ClusterError:
+        return ""
+
+
 def _is_well(row: Mapping[str, Any]) -> bool:
-    return row["reachable"] and not (row["ailments"] or row["pending"] or row["obstacles"])
+    return row["reachable"] and not (row["ailments"] or row["pending"] or row["obstacles"] or row["gaps"])
 
 
 def _row(name: str, looks: Looks, made: Plan, ailments: tuple[Ailment, ...]) -> dict[str, Any]:
@@ -72,6 +90,7 @@ def _row(name: str, looks: Looks, made: Plan, ailments: tuple[Ailment, ...]) -> 
         "name": name,
         "reachable": bool(view and view.is_reachable),
         "kueue": _api_version(view.served) if view else "",
+        "kueueRelease": looks.configurations[view.name].release if view and view.name in looks.configurations else "",
         "objects": counts,
         "pending": sum(count for action, count in counts.items() if action != Action.KEEP.value) + len(refusals),
         "gaps": [f"{gap.what}: {gap.why}" for gap in gaps],
@@ -93,6 +112,12 @@ def _state(row: Mapping[str, Any]) -> str:
     return "suspended" if row["suspended"] else "ok" if _is_well(row) else "needs attention"
 
 
+def _versions(row: Mapping[str, Any]) -> str:
+    kubernetes = f"kubernetes {row['kubernetes']}, " if row["kubernetes"] else ""
+    release = f" ({row['kueueRelease']})" if row["kueueRelease"] else ""
+    return kubernetes + (f"kueue {row['kueue']}{release}" if row["kueue"] else "no kueue")
+
+
 def _print_rows(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         is_well = _is_well(row)
@@ -101,8 +126,7 @@ def _print_rows(rows: list[dict[str, Any]]) -> None:
         others = ", ".join(f"{count} to {name}" for name, count in row["objects"].items() if count and name != "keep")
         counted = f"{wanted} objects as wanted" + (f", {others}" if others else "")
         title = click.style(row["name"], bold=True)
-        kueue = f"kueue {row['kueue']}" if row["kueue"] else "no kueue"
-        detail = f", {kueue}, {counted}" if row["reachable"] else ""
+        detail = f", {_versions(row)}, {counted}" if row["reachable"] else ""
         click.echo(f"{title}: {click.style(state, fg='green' if is_well else 'red')}{detail}")
         waiting = (f"waiting: {why}" for why in row["waiting"])
         for line in (*waiting, *row["gaps"], *row["refusals"], *row["ailments"], *row["obstacles"]):

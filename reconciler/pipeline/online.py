@@ -38,7 +38,7 @@ from reconciler.pipeline.capacity import (
 from reconciler.pipeline.departures import find_departed, look_at_leavers, with_blind_spots
 from reconciler.pipeline.offline import Computed
 from reconciler.plan import Looks, Plan, make_plan
-from reconciler.predict import PARALLEL, compare, finish_look, greet, look, predict, prepare, start_look
+from reconciler.predict import PARALLEL, compare, finish_look, greet, look, predict, prepare, start_look, with_silence
 from reconciler.prediction import ClusterView, Prediction
 from reconciler.preflight import Facts, find_doubts, find_obstacles
 from reconciler.spec import FleetSpec
@@ -134,7 +134,7 @@ def look_at_fleet(
         seen = list(pool.map(look_at, clusters))
     unseen = [_unseen(computed, connections, one) for one in connections.departed if one.name in connections.lost]
     return Looks(
-        with_blind_spots(computed, [*(view for view, _ in seen), *unseen]),
+        with_blind_spots(computed, [*(with_silence(*one) for one in seen), *unseen]),
         {view.name: predictions for view, predictions in seen},
         (*computed.desired.gaps, *connections.gaps, *(computed.placing.gaps if computed.placing else ())),
         computed.desired.leaving,

@@ -8,13 +8,16 @@ import orjson
 TO_BE_ISSUED = "(sensitive, issued when applied)"
 _SECRET_KINDS = {"Secret"}
 _OPEN_FIELDS = ("metadata.labels", "type", "immutable")
+# Answers of a server that has not read the object, or says only whose fields they are.
+_UNREAD = {302, 401, 404, 409, 429, 502, 503, 504}
 
 
-def masked_problem(kind: str, problem: str) -> str:
+def masked_problem(kind: str, problem: str, status: int) -> str:
     """What a server says of an object; it likes to quote the value that it does not take."""
-    if kind not in _SECRET_KINDS:
+    if kind not in _SECRET_KINDS or status in _UNREAD:
         return problem
-    return "what it says may quote the secret; see it with kubectl apply --server-side --dry-run=server"
+    said = f"{status}: " if status else ""
+    return f"{said}what it says may quote the secret; see it with kubectl apply --server-side --dry-run=server"
 
 
 def masked(kind: str, path: str, value: Any) -> Any:

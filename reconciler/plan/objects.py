@@ -79,7 +79,8 @@ def _is_ending(ref: Ref, view: ClusterView) -> bool:
 
 def _refuse_invalid(prediction: Prediction) -> Refusal:
     ref = prediction.ref
-    return Refusal(Refused.INVALID, masked_problem(ref.kind, prediction.problem), ref.cluster, ref)
+    problem = masked_problem(ref.kind, prediction.problem, prediction.status)
+    return Refusal(Refused.INVALID, problem, ref.cluster, ref)
 
 
 def _refuse_stranger(prediction: Prediction, judge: Judge) -> Refusal | None:

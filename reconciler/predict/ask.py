@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Event
 from types import MappingProxyType
 
@@ -15,7 +15,7 @@ from reconciler.errors import ClusterError, SpecError
 from reconciler.kueue.kinds import GROUP as KUEUE_GROUP
 from reconciler.kueue.kinds import NEWEST, parse_version
 from reconciler.kueue.reading import as_map
-from reconciler.objects import Manifest, Ref
+from reconciler.objects import Gap, Manifest, Ref
 from reconciler.ownership.dress import dress
 from reconciler.ownership.fields import is_settled, owners_at
 from reconciler.ports import ClusterPort
@@ -100,6 +100,14 @@ def predict(
     return tuple(first)
 
 
+def with_silence(view: ClusterView, predictions: Iterable[Prediction]) -> ClusterView:
+    """The view with a gap where its server has stopped to answer since: what is planned may not be what comes."""
+    if not any(prediction.is_unanswered for prediction in predictions):
+        return view
+    gap = Gap(view.name, "what its server makes of the objects", "it has stopped to answer")
+    return replace(view, gaps=(*view.gaps, gap))
+
+
 def _is_writable(prediction: Prediction, view: ClusterView) -> bool:
     """Whether an object of Kueue is missing whose kind is there, so that little but the write itself can go wrong."""
     versions = view.served.get((prediction.ref.group, prediction.ref.kind), ())
@@ -164,9 +172,9 @@ def _answered(asked: _Asked, path: str, prediction: Prediction) -> Prediction:
 def _unasked(prediction: Prediction, error: ClusterError) -> Prediction:
     """A server that says no is believed; one that cannot say anything now (a webhook is down) is asked by apply."""
     if not error.may_pass:
-        return _changed(prediction, problem=error.problem)
+        return _changed(prediction, problem=error.problem)._replace(status=error.status)
     result = merged(prediction.live, prediction.wanted, FIELD_MANAGER) if prediction.live else None
-    return _changed(prediction, result=result, is_static=True)
+    return _changed(prediction, result=result, is_static=True)._replace(is_unanswered=not error.status)
 
 
 def _dry_run(asked: _Asked, path: str, wanted: Manifest, *, is_forced: bool) -> Manifest:
@@ -175,7 +183,7 @@ def _dry_run(asked: _Asked, path: str, wanted: Manifest, *, is_forced: bool) -> 
         try:
             return _dry_run_once(asked, path, wanted, is_forced=is_forced)
         except ClusterError as error:
-            if not error.may_pass:
+            if not error.may_pass or asked.is_silent.is_set():
                 raise
         time.sleep(pause)
     try:

@@ -1,6 +1,9 @@
 """`kfleet status` and what apply tells of health, on real clusters."""
 
+from reconciler.ownership.applyset import KINDS
+from reconciler.sandbox.programs import KUBERNETES_VERSION
 from tests.engine.documents import flavor, native, queue, tenant
+from tests.engine.faults.proxy import Deed, Fault, proxied
 from tests.engine.worlds import World
 from tests.support import Kfleet, eventually
 
@@ -14,7 +17,8 @@ def test_status_of_a_fleet_that_is_well(world: World) -> None:
     applied = world.apply("--wait", "60")
     assert applied.code == 0 and "not well" not in applied.out
     answer = world.run("status")
-    assert (answer.code, answer.out) == (0, "worker1: ok, kueue v1beta2, 4 objects as wanted\n")
+    kubernetes = f"kubernetes v{KUBERNETES_VERSION}"
+    assert (answer.code, answer.out) == (0, f"worker1: ok, {kubernetes}, kueue v1beta2, 4 objects as wanted\n")
 
 
 def test_status_says_what_ails_a_queue_and_what_to_do(world: World) -> None:
@@ -34,7 +38,31 @@ def test_status_counts_what_a_plan_would_do(world: World) -> None:
     world.commit(*small(world.name))
     answer = world.run("status")
     assert answer.code == 4
-    assert answer.out.startswith("worker1: needs attention, kueue v1beta2, 0 objects as wanted, 4 to create\n")
+    assert answer.out.startswith(
+        f"worker1: needs attention, kubernetes v{KUBERNETES_VERSION}, kueue v1beta2, 0 objects"
+    )
+    assert "0 objects as wanted, 4 to create\n" in answer.out
+
+
+def test_status_is_not_well_where_something_was_not_seen(world: World) -> None:
+    """All that the fleet wants is there; whether there is something left of another kind nobody can say."""
+    world.commit(*small(world.name))
+    assert world.apply("--wait", "60").code == 0
+    kinds = world.api().get(world.set_name.path)["metadata"]["annotations"][KINDS]
+    world.api().patch(world.set_name.path, {"metadata": {"annotations": {KINDS: f"{kinds},ConfigMap"}}})
+    with proxied(world.sandbox, "worker1") as proxy:
+        proxy.inject(Fault(Deed.ANSWER, r"/api/v1/configmaps\?", "GET", status=500, times=100))
+        path = world.folder / "fleet" / "fleet.yaml"
+        elsewhere = proxy.kubeconfig(world.folder.parent / "proxy.kubeconfig")
+        path.write_text(path.read_text().replace(str(world.sandbox.state.kubeconfig), str(elsewhere)))
+        world.commit_all()
+        assert world.plan().code == 4
+        answer = world.run("status", "-o", "json")
+        shown = world.run("status")
+    (row,) = answer.record["clusters"]
+    assert answer.code == 4 and row["reachable"] and not row["pending"] and len(row["gaps"]) == 1
+    assert shown.code == 4 and shown.out.startswith("worker1: needs attention, ")
+    assert "  ConfigMap: GET /api/v1/configmaps: 500 made up\n" in shown.out
 
 
 def test_status_names_a_cluster_that_cannot_be_reached(world: World) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.plan import Looks, Plan, make_plan
-from reconciler.plan.masking import masked
+from reconciler.plan.masking import masked, masked_problem
 from reconciler.plan.record import plan_record
 from reconciler.status import plan_markdown, plan_text
 from tests.plan.worlds import World, applied_world, desired_of, parse, plan_of, predictions_of, view_of
@@ -71,6 +71,28 @@ def test_secret_is_not_told_by_the_words_of_a_server(word: str) -> None:
         refused = asked._replace(result=None, problem=f".stringData.token: expected string, got {word}")
         plan = make_plan(spec, Looks([view], {view.name: [refused]}))
         assert plan.refusals and is_hidden(word, plan)
+
+
+@pytest.mark.parametrize("status", [400, 403, 422, 500])
+def test_problem_of_a_secret_shows_the_status_of_an_answer_that_may_quote_it(status: int) -> None:
+    """A webhook that says 403 may quote what it does not like."""
+    problem = masked_problem("Secret", "PATCH /api: got sesame", status)
+    assert problem.startswith(f"{status}: what it says may quote the secret; ")
+
+
+@pytest.mark.parametrize("status", [302, 401, 404, 409, 429, 503])
+def test_problem_of_a_secret_is_told_where_nobody_looked_into_it(status: int) -> None:
+    assert masked_problem("Secret", "PATCH /api: no such user", status) == "PATCH /api: no such user"
+
+
+def test_problem_of_a_secret_is_told_with_its_status_in_a_plan() -> None:
+    spec = parse(secret("very secret word"))
+    view = view_of(spec, spec.clusters[0], World())
+    (asked,) = predictions_of(spec, desired_of(spec).objects, view)
+    for status, word in ((404, "namespaces"), (403, "403: what it says may quote")):
+        refused = asked._replace(result=None, problem=f"{status} no namespaces", status=status)
+        (refusal,) = make_plan(spec, Looks([view], {view.name: [refused]})).refusals
+        assert word in refusal.problem
 
 
 def test_secret_is_not_shown_by_the_values_themselves() -> None:

@@ -41,7 +41,7 @@ def test_suspended_cluster_is_looked_at_and_not_written_to(world: World, start: 
     suspend(world)
     assert world.apply().code == 0
     status = world.run("status")
-    assert "worker1: suspended, kueue v1beta2" in status.out
+    assert "worker1: suspended, kubernetes v" in status.out
     controller = start("--interval", "1")
     eventually(lambda: controller.metric("kfleet_reconcile_seconds_count") >= 2)
     eventually(lambda: "Suspended" in reasons_told(world))
