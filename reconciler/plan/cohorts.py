@@ -6,7 +6,7 @@ from reconciler.kueue.cohorts import find_cycles, show_cycle
 from reconciler.kueue.upgrade import to_canonical
 from reconciler.objects import ClusterName, Manifest, Ref
 from reconciler.ownership.fields import owners_at
-from reconciler.ownership.takeover import PREDECESSORS
+from reconciler.ownership.takeover import predecessor_of
 from reconciler.plan.fields import FIELD_MANAGER
 from reconciler.plan.model import Action, Change, Refusal, Refused
 
@@ -50,7 +50,7 @@ def _result(change: Change, live: Manifest | None) -> Manifest:
 
 def _goes(live: Manifest, change: Change) -> bool:
     """Whether nobody else owns the parent that kfleet, or whom it takes over from, has set and names no more."""
-    ours = {FIELD_MANAGER, *(PREDECESSORS if change.is_taken_over else ())}
+    ours = {FIELD_MANAGER, predecessor_of(live)} if change.is_taken_over else {FIELD_MANAGER}
     owners = {owner for path in _PARENTS for owner in owners_at(live, path, but="")}
     return bool(owners) and owners <= ours
 

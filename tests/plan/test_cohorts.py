@@ -28,7 +28,8 @@ def cohort(name: str, parent: str, version: str = CANONICAL) -> Manifest:
 def owned(manifest: Manifest, *managers: str) -> Manifest:
     """With managers that own all of its spec."""
     paths = [("f:spec", f"f:{field}") for field in manifest["spec"]]
-    entries = [entry_of(name, "Apply", manifest["apiVersion"], paths) for name in managers]
+    how = {"kfleet": "Apply"}
+    entries = [entry_of(name, how.get(name, "Update"), manifest["apiVersion"], paths) for name in managers]
     return merged(manifest, {"metadata": {"managedFields": entries}})
 
 
