@@ -34,17 +34,24 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token of a ServiceAccount and what it says of itself. `is_accepted` is None where the worker did not answer."""
+    """A token and what it says of itself. `is_accepted` is None where the worker did not answer.
+
+    Tokens that somebody else has made may say nothing, and need not end: the Secrets of a ServiceAccount hold such.
+    """
 
     text: str = field(repr=False)
-    subject: str
-    issued: datetime
-    expires: datetime
+    subject: str = ""
+    issued: datetime | None = None
+    expires: datetime | None = None
     is_accepted: bool | None = None
 
     @property
-    def renewed_at(self) -> datetime:
-        return self.issued + (self.expires - self.issued) * _RENEWED_AFTER
+    def lifetime(self) -> timedelta | None:
+        return self.expires - self.issued if self.issued and self.expires else None
+
+    @property
+    def renewed_at(self) -> datetime | None:
+        return self.issued + self.lifetime * _RENEWED_AFTER if self.issued and self.lifetime is not None else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +60,7 @@ class SeenCredential:
 
     `endpoint` is where the manager believes the worker to be. `rules` are what the worker allows the token to do; None
     where it did not say. `is_replacing` is a Secret of somebody else that is missing while the one of kfleet is there.
+    `has_certificate` is a login that only Kueue itself can try.
     """
 
     token: Token | None = None
@@ -60,6 +68,7 @@ class SeenCredential:
     problem: str = ""
     is_missing: bool = False
     is_replacing: bool = False
+    has_certificate: bool = False
     rules: tuple[Manifest, ...] | None = field(default=None, repr=False)
 
 
@@ -90,20 +99,34 @@ def subject_of(namespace: str, service_account: str) -> str:
     return f"system:serviceaccount:{namespace}:{service_account}"
 
 
-def reason_to_issue(seen: SeenCredential, subject: str, now: datetime, *, is_asked_for: bool) -> str:
-    """Why a token has to be made; empty where the seen one is to be kept."""
+def reason_to_issue(
+    seen: SeenCredential, subject: str, now: datetime, lifetime: timedelta, *, is_asked_for: bool
+) -> str:
+    """Why a token has to be made; empty where the seen one is to be kept. A server may give less than `lifetime`."""
     token = seen.token
     if token is None:
         return seen.problem
     if is_asked_for:
         return "a new token was asked for"
     if token.subject != subject:
-        return f"the token is of {token.subject}"
+        return f"the token is of {token.subject or 'nobody that it names'}"
     if token.is_accepted is False:
         return "the worker does not accept the token"
+    return _reason_of_age(token, now, lifetime)
+
+
+def _reason_of_age(token: Token, now: datetime, lifetime: timedelta) -> str:
+    if token.lifetime is None or token.renewed_at is None:
+        return "the token does not say when it ends"
+    if token.lifetime > lifetime:
+        return f"the token was made for {_hours(token.lifetime)} h, and the fleet says {_hours(lifetime)} h"
     if now >= token.renewed_at:
         return f"two thirds of the token's life are over, it expires at {token.expires:%Y-%m-%d %H:%M} UTC"
     return ""
+
+
+def _hours(lifetime: timedelta) -> str:
+    return f"{lifetime.total_seconds() / 3600:g}"
 
 
 def with_token(secret: Manifest, wish: TokenWish, token: str) -> Manifest:
@@ -133,8 +156,12 @@ def read_credential(secret: Manifest | None) -> SeenCredential:
         return SeenCredential(problem="the manager has no token yet", is_missing=True)
     try:
         content = yaml.load(b64decode((secret.get("data") or {})[KEY]), yaml.CSafeLoader)
-        return SeenCredential(_read_token(str(_chosen(content, "user")["token"])), _endpoint_of(content))
-    except (LookupError, StopIteration, TypeError, ValueError, ArithmeticError, AttributeError, yaml.YAMLError):
+        user, endpoint = _chosen(content, "user"), _endpoint_of(content)
+        if not user.get("token") and user.get("client-certificate-data"):
+            problem = "the Secret holds a client certificate and no token"
+            return SeenCredential(endpoint=endpoint, problem=problem, has_certificate=True)
+        return SeenCredential(_read_token(str(user["token"] or "")), endpoint)
+    except (LookupError, StopIteration, TypeError, ValueError, AttributeError, yaml.YAMLError):
         # The text of the error may quote the token.
         return SeenCredential(problem="the Secret holds no kubeconfig with a token that can be read")
 
@@ -153,7 +180,16 @@ def _endpoint_of(kubeconfig: Any) -> Endpoint:
 
 
 def _read_token(text: str) -> Token:
-    payload = text.split(".")[1]
-    claims = json.loads(urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
-    issued, expires = (datetime.fromtimestamp(int(claims[name]), UTC) for name in ("iat", "exp"))
-    return Token(text, str(claims["sub"]), issued, expires)
+    if not text:
+        raise ValueError
+    try:
+        payload = text.split(".")[1]
+        claims = json.loads(urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+        issued, expires = (_time(claims.get(name)) for name in ("iat", "exp"))
+        return Token(text, str(claims.get("sub") or ""), issued, expires)
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, OSError):
+        return Token(text)
+
+
+def _time(seconds: Any) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(int(seconds), UTC)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from reconciler.credential import KEY
 from reconciler.desired import Desired
 from reconciler.desired.credentials import role_name
 from reconciler.kueue.configuration import IDENTIFIER_ANNOTATIONS, Settings
@@ -173,6 +174,9 @@ def _check_credential(worker: _Worker) -> Iterator[Obstacle]:
     if is_given and seen.is_missing:
         problem = f"the Secret {name} is not on the manager"
         yield worker.obstacle(Check.CREDENTIAL, problem, "create it, or leave out credentials.secret")
+    elif is_given and seen.token is None and not seen.has_certificate:
+        problem = f"the Secret {name} has no kubeconfig with a token or a client certificate, and Kueue cannot log in"
+        yield worker.obstacle(Check.CREDENTIAL, problem, f"put one under the key {KEY}")
     if is_given and seen.token and seen.token.is_accepted is False:
         yield worker.obstacle(Check.CREDENTIAL, f"it does not accept the token in the Secret {name}", "renew it")
     if seen.rules is not None and worker.links.settings and (is_given or _is_role_written(worker)):

@@ -79,17 +79,35 @@ def test_token_is_read_back_from_what_was_written() -> None:
         secret({"current-context": "a", "contexts": []}),
         secret({"current-context": "a", "contexts": [{"name": "a", "context": {"user": "b"}}], "users": []}),
         with_token({}, WISH, ""),
-        with_token({}, WISH, "no-jwt"),
-        with_token({}, WISH, jwt(exp=None)),
-        with_token({}, WISH, jwt(exp=10**30)),
-        with_token({}, WISH, jwt(iat=-(10**14))),
-        with_token({}, WISH, "a.####.c"),
     ],
 )
 def test_token_that_cannot_be_read_is_told_without_quoting_it(broken: dict[str, Any]) -> None:
     assert read_credential(broken) == SeenCredential(
         problem="the Secret holds no kubeconfig with a token that can be read"
     )
+
+
+@pytest.mark.parametrize("text", ["no-jwt", jwt(exp=10**30), jwt(iat=-(10**14)), "a.####.c", "a.W10.c"])
+def test_token_that_says_nothing_of_itself_is_one_all_the_same(text: str) -> None:
+    seen = read_credential(with_token({}, WISH, text))
+    assert (seen.token, seen.endpoint) == (Token(text), WISH.endpoint)
+    assert reason_to_issue(seen, SUBJECT, BORN, WISH.lifetime, is_asked_for=False)
+
+
+def test_token_of_a_secret_of_a_service_account_never_ends() -> None:
+    """As Kueue's own script makes it: no time in it at all."""
+    seen = read_credential(with_token({}, WISH, jwt(exp=None, iat=None)))
+    assert seen.token == Token(jwt(exp=None, iat=None), SUBJECT)
+    reason = reason_to_issue(seen, SUBJECT, BORN, WISH.lifetime, is_asked_for=False)
+    assert reason == "the token does not say when it ends"
+
+
+def test_client_certificate_is_told_from_nothing_at_all() -> None:
+    content = yaml.safe_load(b64decode(with_token({}, WISH, "")["data"]["kubeconfig"]))
+    content["users"][0]["user"] = {"client-certificate-data": "QQ==", "client-key-data": "QQ=="}
+    seen = read_credential(secret(content))
+    assert (seen.has_certificate, seen.token) == (True, None)
+    assert seen.problem == "the Secret holds a client certificate and no token"
 
 
 def test_token_of_a_missing_secret_is_missing() -> None:
@@ -110,7 +128,7 @@ def test_token_of_a_missing_secret_is_missing() -> None:
     ],
 )
 def test_reason_to_issue_comes_with_age(seen: SeenCredential, after: timedelta, reason: str) -> None:
-    found = reason_to_issue(seen, SUBJECT, BORN + after, is_asked_for=False)
+    found = reason_to_issue(seen, SUBJECT, BORN + after, timedelta(days=30), is_asked_for=False)
     assert found.startswith(reason)
     assert bool(found) == bool(reason)
 
@@ -124,11 +142,26 @@ def test_reason_to_issue_comes_with_age(seen: SeenCredential, after: timedelta, 
     ],
 )
 def test_reason_to_issue_is_what_was_seen_and_never_what_was_not(token: Token, reason: str) -> None:
-    assert reason_to_issue(SeenCredential(token), SUBJECT, BORN, is_asked_for=False) == reason
+    assert reason_to_issue(SeenCredential(token), SUBJECT, BORN, timedelta(days=30), is_asked_for=False) == reason
+
+
+@pytest.mark.parametrize(
+    ("hours", "reason"),
+    [
+        (720, ""),
+        # What the server has shortened is all that there is to get.
+        (2000, ""),
+        (24, "the token was made for 720 h, and the fleet says 24 h"),
+    ],
+)
+def test_reason_to_issue_is_that_the_fleet_wants_tokens_to_end_sooner(hours: int, reason: str) -> None:
+    found = reason_to_issue(SeenCredential(TOKEN), SUBJECT, BORN, timedelta(hours=hours), is_asked_for=False)
+    assert found == reason
 
 
 def test_reason_to_issue_is_that_somebody_asks() -> None:
-    assert reason_to_issue(SeenCredential(TOKEN), SUBJECT, BORN, is_asked_for=True) == "a new token was asked for"
+    found = reason_to_issue(SeenCredential(TOKEN), SUBJECT, BORN, timedelta(days=30), is_asked_for=True)
+    assert found == "a new token was asked for"
 
 
 def test_token_is_shown_by_no_value_that_holds_it() -> None:

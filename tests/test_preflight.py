@@ -265,7 +265,10 @@ def test_secret_of_others_has_to_be_there_and_to_be_good() -> None:
         "credential: the manager's token may not create, delete, get, list, patch, watch jobs.batch"
     ]
     # A kubeconfig with a client certificate, which nobody but Kueue can judge.
-    assert given(SeenCredential(problem="no token")) == []
+    assert given(SeenCredential(problem="a certificate", has_certificate=True)) == []
+    assert given(SeenCredential(problem="no token")) == [
+        "credential: the Secret own has no kubeconfig with a token or a client certificate, and Kueue cannot log in"
+    ]
 
 
 @pytest.mark.parametrize("check", Check)

@@ -189,7 +189,7 @@ def _write_private(path: str, text: str) -> None:
 def _tell(secret: Manifest, name: str) -> None:
     """What the server made of the wish: some give no token for that long."""
     token = read_credential(secret).token
-    if token:
+    if token and token.expires:
         days = (token.expires - datetime.now(UTC)).days
         click.echo(
             f"the login is good until {token.expires:%Y-%m-%d} ({days} days): repeat this command before", err=True

@@ -130,8 +130,8 @@ def _row(worker: Cluster, computed: Computed) -> dict[str, str]:
     }
 
 
-def _time(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+def _time(moment: datetime | None) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ") if moment else ""
 
 
 def _table(rows: list[dict[str, str]]) -> Iterator[str]:

@@ -130,13 +130,13 @@ def _secret(spec: FleetSpec, manager: Cluster, worker: Cluster, links: Links | N
 
 def _wish(spec: FleetSpec, worker: Cluster, endpoint: Endpoint, seen: SeenCredential, links: Links) -> TokenWish:
     namespace, account = worker.kueue.namespace, account_name(spec.fleet.name)
-    is_asked_for = worker.name in links.rotations
-    reason = reason_to_issue(seen, subject_of(namespace, account), links.now, is_asked_for=is_asked_for)
+    is_asked_for, lifetime = worker.name in links.rotations, worker.credentials.lifetime
+    reason = reason_to_issue(seen, subject_of(namespace, account), links.now, lifetime, is_asked_for=is_asked_for)
     kept = "" if reason or seen.token is None else seen.token.text
     if kept and seen.endpoint and seen.token and seen.token.is_accepted is None:
         # Nobody answers at the address that we know: the manager's own may be better, and is not taken from it.
         endpoint = seen.endpoint
-    return TokenWish(worker.name, namespace, account, worker.credentials.lifetime, endpoint, kept, reason)
+    return TokenWish(worker.name, namespace, account, lifetime, endpoint, kept, reason)
 
 
 def _endpoint(worker: Cluster, links: Links) -> Endpoint | None:
