@@ -25,6 +25,7 @@ from reconciler.kueue.configuration import assumed_settings
 from reconciler.kueue.frameworks import worker_rules
 from reconciler.links import Links
 from reconciler.objects import Ref
+from reconciler.spec.credentials import Credentials
 from reconciler.spec.model import Cluster, FleetSpec
 
 _RBAC = "rbac.authorization.k8s.io"
@@ -44,6 +45,21 @@ def credential_objects(
             yield from (replace(entry, held=held) for entry in former)
         else:
             yield link
+
+
+def kept_logins(
+    spec: FleetSpec, manager: Cluster, workers: Iterable[Cluster], links: Links | None
+) -> Iterator[DesiredObject]:
+    """Logins that kfleet has issued, as they are: of a worker that has left nobody knows any more what git said."""
+    for worker in workers:
+        seen = links.credentials.get(worker.name) if links else None
+        account = subject_of(worker.kueue.namespace, account_name(spec.fleet.name))
+        is_ours = worker.credentials.is_issued and seen and seen.token and seen.token.subject == account
+        if links and seen and seen.token and seen.endpoint and is_ours:
+            credentials = Credentials(seen.token.lifetime or worker.credentials.lifetime)
+            same = replace(links, endpoints={**links.endpoints, worker.name: seen.endpoint})
+            yield from _account_objects(spec, manager, worker, links)
+            yield _secret(spec, manager, replace(worker, credentials=credentials), same)
 
 
 def account_name(fleet: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from reconciler.desired.capacity import Quota, QuotaTable
-from reconciler.desired.credentials import credential_objects
+from reconciler.desired.credentials import credential_objects, kept_logins
 from reconciler.desired.leaving import held_for, staying_in, with_room
 from reconciler.desired.model import DesiredObject
 from reconciler.desired.queues import cluster_queue, namespaces_of_queues, resource_groups
@@ -35,7 +35,7 @@ def multikueue_objects(
 ) -> Iterator[DesiredObject]:
     manager = spec.manager
     queues = [queue for queue in spec.queues if queue.dispatch is Dispatch.MULTIKUEUE]
-    if manager is None or not queues:
+    if manager is None:
         return
     namespaces = namespaces_of_queues(spec)
     seatings = [_seating(spec, queue, manager, seen.leavers, waiting) for queue in queues]
@@ -47,6 +47,7 @@ def multikueue_objects(
         yield from _queue_objects(manager, seating, manifest)
     yield from _flavors(spec, manager, queues)
     yield from _logins(spec, manager, seatings, seen.links)
+    yield from _last_logins(spec, manager, seatings, seen.links, waiting)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +91,28 @@ def _logins(
     spec: FleetSpec, manager: Cluster, seatings: Iterable[_Seating], links: Links | None
 ) -> Iterator[DesiredObject]:
     """One for each worker that has a seat. Nobody is let in for a seat of which it is not known whether it is taken."""
-    connected = {name for seating in seatings for name in seating.names}
-    workers = [worker for worker in spec.clusters if worker.name in connected]
+    workers = _connected(spec, seatings)
     held = next((seating.held for seating in seatings if seating.held), "")
     certain = [worker for worker in workers if not (held and worker.is_drained)]
     yield from credential_objects(spec, manager, certain, links)
     doubtful = [worker for worker in workers if held and worker.is_drained]
     yield from (replace(entry, held=held) for entry in credential_objects(spec, manager, doubtful, links))
+
+
+def _connected(spec: FleetSpec, seatings: Iterable[_Seating]) -> list[Cluster]:
+    names = {name for seating in seatings for name in seating.names}
+    return [worker for worker in spec.clusters if worker.name in names]
+
+
+def _last_logins(
+    spec: FleetSpec, manager: Cluster, seatings: Iterable[_Seating], links: Links | None, waiting: Leavers
+) -> Iterator[DesiredObject]:
+    """Those of workers that nobody wants any more: a token that ends before their jobs would have these run twice."""
+    sitting = {seat.cluster for seat in waiting.seats}
+    everyone = (*spec.clusters, *(departed.cluster for departed in waiting.departed))
+    wanted = _connected(spec, seatings)
+    last = [worker for worker in everyone if worker.name in sitting and worker not in wanted]
+    yield from kept_logins(spec, manager, last, links)
 
 
 def _queue_objects(manager: Cluster, seating: _Seating, manifest: dict[str, Any]) -> Iterator[DesiredObject]:

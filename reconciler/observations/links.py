@@ -16,6 +16,7 @@ from reconciler.kueue.configuration import (
     read_settings,
 )
 from reconciler.kueue.reading import as_list, as_text, at
+from reconciler.leavers import Leavers
 from reconciler.links import ClusterFacts, Links, Permission
 from reconciler.objects import ClusterName, Gap, Manifest
 from reconciler.observations.configuration import DEPLOYMENT, arguments_of, find_configuration, release_of
@@ -51,10 +52,15 @@ class _Credential:
 
 
 def observe_links(
-    spec: FleetSpec, ports: Ports, rotations: frozenset[ClusterName] = frozenset(), *, is_thorough: bool = False
+    spec: FleetSpec,
+    ports: Ports,
+    leavers: Leavers | None = None,
+    rotations: frozenset[ClusterName] = frozenset(),
+    *,
+    is_thorough: bool = False,
 ) -> LinksLook:
     """A few requests per cluster, all clusters at once; none at all where nothing is sent, unless told to look."""
-    workers, manager = sent_workers(spec), spec.manager
+    workers, manager = linked_workers(spec, leavers), spec.manager
     if not (workers and manager) and not is_thorough:
         return LinksLook()
     port = ports.get(manager.name) if manager else None
@@ -85,6 +91,15 @@ def sent_workers(spec: FleetSpec) -> tuple[Cluster, ...]:
     queues = [queue for queue in spec.queues if queue.dispatch is Dispatch.MULTIKUEUE]
     chosen = {cluster.name: cluster for queue in queues for cluster in spec.selected(queue.clusters)}
     return tuple(cluster for cluster in chosen.values() if cluster.role is Role.WORKER)
+
+
+def linked_workers(spec: FleetSpec, leavers: Leavers | None) -> tuple[Cluster, ...]:
+    """Those, and the ones on their way out whose jobs the manager still asks for: they need their logins to the end."""
+    sent = sent_workers(spec)
+    departed = [entry.cluster for entry in leavers.departed] if leavers else []
+    sitting = {seat.cluster for seat in leavers.seats} if leavers else set()
+    leaving = (cluster for cluster in (*spec.clusters, *departed) if cluster.name in sitting)
+    return (*sent, *(cluster for cluster in leaving if cluster not in sent))
 
 
 def ask_permissions(port: ClusterPort, wanted: Iterable[Permission]) -> tuple[Permission, ...]:

@@ -102,9 +102,8 @@ def observe_fleet(
 ) -> Computed:
     """The same revision, with the objects that it means in the world as it is now."""
     computed = with_master_queues(computed, connections.ports)
-    seen = observe(computed.spec, connections.ports, rotations, is_thorough=is_thorough)
     leavers = look_at_leavers(computed.spec, connections.ports, connections.departed, connections.lost)
-    seen = replace(seen, leavers=leavers)
+    seen = observe(computed.spec, connections.ports, leavers, rotations, is_thorough=is_thorough)
     look_at_sources = look_at_capacity(computed.spec, connections.ports, looking)
     seen = with_look(computed.spec, seen, look_at_sources)
     computed = replace(computed, placing=observe_placements(computed.spec, connections.ports))

@@ -1,18 +1,24 @@
 """Which workers keep a seat, which queues are held, and what a leaver waits for."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from reconciler.credential import Endpoint, SeenCredential, Token
 from reconciler.desired import Desired, compute_desired
+from reconciler.kueue.configuration import Settings
 from reconciler.leavers import Departed, Leavers, Seat
+from reconciler.links import Links
 from reconciler.objects import ClusterName, Manifest
+from reconciler.observations.links import linked_workers
 from reconciler.observed import Observations
 from reconciler.ownership.memory import Address, remembered_cluster
 from reconciler.spec.model import Access, FleetSpec
 from tests.desired.fleets import manifest_of, queue
 from tests.plan.worlds import parse
 
+BORN = datetime(2026, 3, 1, tzinfo=UTC)
 CONFIG = "multikueue-q"
 NORTH = ClusterName("north")
 CPU = "kind: Flavor\nmetadata: {name: cpu}\nspec: {capacity: {source: static, resources: {cpu: 100}}}\n"
@@ -33,8 +39,17 @@ def seat(cluster: str, **more: Any) -> Seat:
     return Seat(CONFIG, ClusterName(cluster), **more)
 
 
-def desired(spec: FleetSpec, *seats: Seat, departed: tuple[Departed, ...] = ()) -> Desired:
-    return compute_desired(spec, Observations(leavers=Leavers(seats, departed)))
+def desired(spec: FleetSpec, *seats: Seat, departed: tuple[Departed, ...] = (), links: Links | None = None) -> Desired:
+    return compute_desired(spec, Observations(leavers=Leavers(seats, departed), links=links))
+
+
+def links_to(worker: str, subject: str = "system:serviceaccount:kueue-system:multikueue-test") -> Links:
+    """The manager logs in to a worker with a token that is soon over."""
+    token = Token("a.b.c", subject, BORN, BORN + timedelta(hours=24), is_accepted=True)
+    name = ClusterName(worker)
+    credentials = {name: SeenCredential(token, Endpoint("https://as-the-manager-sees-it", "CA"))}
+    settings = Settings(("batch/job",))
+    return Links(BORN + timedelta(hours=20), "uid-of-hub", settings, {name: Endpoint("https://ours")}, credentials)
 
 
 def clusters_of(found: Desired) -> list[str]:
@@ -138,6 +153,40 @@ def test_worker_that_left_the_spec_holds_its_queues_as_they_are() -> None:
     (leaving,) = found.leaving
     assert (leaving.queues, leaving.is_whole) == ({"old"}, True)
     assert clusters_of(found) == ["east", "west", "north"]
+
+
+def test_token_of_a_worker_that_left_the_spec_is_renewed_while_its_jobs_run() -> None:
+    spec = fleet()
+    departed = (gone(spec, live_queue()),)
+    found = desired(spec, seat("north", running=1), departed=departed, links=links_to("north"))
+    secret = next(entry for entry in found.objects if str(entry.ref) == "hub/Secret/kueue-system/multikueue-north")
+    assert secret.token and secret.token.reason.startswith("two thirds of the token's life are over")
+    assert secret.token.endpoint == Endpoint("https://as-the-manager-sees-it", "CA")
+    assert secret.token.lifetime == timedelta(hours=24)
+    role = manifest_of(found, "north/ClusterRole/kfleet-test-multikueue")
+    assert ["jobs"] in [rule["resources"] for rule in role["rules"]]
+
+
+def test_login_of_a_worker_that_left_the_spec_is_not_touched_where_somebody_else_has_made_it() -> None:
+    spec = fleet()
+    departed = (gone(spec, live_queue()),)
+    for links in (links_to("north", "system:serviceaccount:a:b"), links_to("east")):
+        found = desired(spec, seat("north", running=1), departed=departed, links=links)
+        assert [entry.ref.kind for entry in found.objects if entry.ref.name == "multikueue-north"] == []
+
+
+def test_token_is_renewed_for_the_last_jobs_of_the_last_queue() -> None:
+    found = desired(fleet(CPU), seat("east", running=1, queues=(live_queue(),)), links=links_to("east"))
+    secret = next(entry for entry in found.objects if entry.ref.kind == "Secret")
+    assert secret.token and secret.token.reason and not secret.held
+
+
+def test_login_is_looked_at_as_long_as_a_worker_has_a_seat() -> None:
+    narrower = SENT + "\n  clusters: {names: [west]}\n"
+    spec = fleet(CPU, narrower)
+    leavers = Leavers((seat("east", running=1), seat("north", running=1)), (gone(spec),))
+    assert [worker.name for worker in linked_workers(spec, leavers)] == ["west", "east", "north"]
+    assert [worker.name for worker in linked_workers(spec, None)] == ["west"]
 
 
 def test_worker_that_left_the_spec_waits_for_jobs_that_were_submitted_there() -> None:
