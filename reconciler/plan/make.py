@@ -1,7 +1,7 @@
 """Stage 5: from predictions to a plan."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from reconciler.desired import Leaving
 from reconciler.kueue.kinds import GROUP as KUEUE_GROUP
@@ -13,7 +13,7 @@ from reconciler.plan.cohorts import order_cohorts
 from reconciler.plan.configuration import decide_configuration
 from reconciler.plan.departures import Memory, is_departed, is_ending, remember, waiting_of
 from reconciler.plan.guards import guard_deletes, guard_emptiness, guard_identity, guard_replacement
-from reconciler.plan.model import Action, Change, ClusterPlan, Plan, Reason, Refusal
+from reconciler.plan.model import Action, Change, ClusterPlan, Plan, Reason, Refusal, Refused
 from reconciler.plan.objects import Judge, decide
 from reconciler.plan.placements import plan_placements
 from reconciler.plan.prune import decide_leftovers, members_of
@@ -67,6 +67,7 @@ def make_plan(spec: FleetSpec, looks: Looks, *, confirmed_deletes: int | None = 
                 is_ending=is_departed(spec, view.name) and is_ending(changes),
             )
         )
+    clusters = [*_without_moved_logins(clusters, refusals, looks)]
     wanted = sum(len(predictions) for predictions in looks.predictions.values())
     everything = [change for cluster in clusters for change in cluster.changes]
     refusals += guard_emptiness(reachable, wanted)
@@ -97,6 +98,26 @@ def _plan_cluster(spec: FleetSpec, view: ClusterView, looks: Looks) -> tuple[tup
     ordered, cycle = order_cohorts(view.name, [*changes, *leftovers], view.live)
     refusals += [cycle] if cycle else []
     return _held_if_suspended(spec, view.name, ordered), refusals
+
+
+def _without_moved_logins(
+    clusters: Iterable[ClusterPlan], refusals: Iterable[Refusal], looks: Looks
+) -> Iterator[ClusterPlan]:
+    """The manager must not log in where kfleet itself refuses to write.
+
+    It would have one cluster under two names, and Kueue deletes the jobs that run there under the other one.
+    """
+    moved = {refusal.cluster for refusal in refusals if refusal.reason is Refused.MOVED}
+    for cluster in clusters:
+        tokens = ((one.ref, one.entry.token) for one in looks.predictions[cluster.name] if moved)
+        held = {ref for ref, token in tokens if token and token.worker in moved}
+        changes = (
+            change._replace(action=Action.HOLD, reason=Reason.MOVED, notes=())
+            if change.ref in held and change.action not in _PASSIVE
+            else change
+            for change in cluster.changes
+        )
+        yield replace(cluster, changes=tuple(changes)) if held else cluster
 
 
 def _configuration(spec: FleetSpec, view: ClusterView, looks: Looks) -> Iterator[Change | Refusal]:

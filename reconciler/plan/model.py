@@ -39,6 +39,7 @@ class Reason(StrEnum):
     ENDING = "is being deleted; it is made again when it is gone"
     SUSPENDED = "the fleet or the cluster is suspended"
     LEAVING = "goes when nothing runs there any more"
+    MOVED = "its worker is not the cluster it was"
     UNFINISHED = "written, but Kueue was not seen to run with it"
 
 

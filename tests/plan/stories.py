@@ -1,13 +1,17 @@
 """Golden cases: a story, what is given, and the plan that is wanted, in one file each."""
 
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from reconciler.credential import Endpoint, read_credential
+from reconciler.kueue.configuration import Settings
 from reconciler.leavers import Leavers, Seat
+from reconciler.links import Links
 from reconciler.objects import ClusterName
 from reconciler.plan import Looks, Plan, make_plan
 from reconciler.prediction import Prediction
@@ -51,7 +55,8 @@ def plan_of_story(story: Story) -> Plan:
     world = _world(given)
     if not given.get("answers"):
         leavers = _leavers(spec, world, given.get("leavers"))
-        return plan_of(spec, world, given.get("confirmed"), leavers, _configurations(given.get("configuration")))
+        configurations, links = _configurations(given.get("configuration")), _links(given.get("links"))
+        return plan_of(spec, world, given.get("confirmed"), leavers, configurations, links)
     (cluster,) = spec.clusters
     view = view_of(spec, cluster, world)
     asked = predictions_of(spec, desired_of(spec).objects, view)
@@ -68,6 +73,16 @@ def _configurations(given: dict[str, Any] | None) -> dict[ClusterName, SeenConfi
     metadata = {"annotations": given.get("annotations", {}), "labels": given.get("labels", {})}
     rest = ("config-uid", "7", "kueue-controller-manager", given.get("release", ""), given.get("gates", False))
     return {hub: SeenConfiguration(*where, given["text"], *rest, metadata)}
+
+
+def _links(given: list[str] | None) -> Links | None:
+    """Workers that can be reached, and for which the manager has no token yet."""
+    if given is None:
+        return None
+    names = [ClusterName(name) for name in given]
+    endpoints = {name: Endpoint(f"https://{name}") for name in names}
+    missing = {name: read_credential(None) for name in names}
+    return Links(datetime(2026, 3, 1, tzinfo=UTC), "uid-of-hub", Settings(("batch/job",)), endpoints, missing)
 
 
 def _leavers(spec: FleetSpec, world: World, given: dict[str, Any] | None) -> Leavers | None:

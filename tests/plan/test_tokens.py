@@ -3,9 +3,12 @@
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from reconciler.credential import Endpoint, TokenWish, with_token
 from reconciler.desired import DesiredObject
 from reconciler.objects import ClusterName, Gap
+from reconciler.ownership.applyset import Inventory
 from reconciler.ownership.dress import dress
 from reconciler.plan import Action, Change, Looks, Plan, Reason, Refusal, Refused, make_plan, tokens_only
 from reconciler.plan.masking import TO_BE_ISSUED
@@ -82,6 +85,26 @@ def test_fleet_that_was_applied_with_unseen_credentials_has_nothing_to_write() -
         "kind: Queue\nmetadata: {name: q}\nspec: {dispatch: multikueue, quota: [{flavor: cpu, resources: {cpu: 9}}]}\n",
     )
     assert plan_of(spec, applied_world(spec)).writes == ()
+
+
+@pytest.mark.parametrize("is_live", [True, False])
+@pytest.mark.parametrize("wish", [WISH, replace(WISH, kept="a.b.c", reason="")])
+def test_secret_is_held_while_its_worker_is_not_the_cluster_it_was(wish: TokenWish, *, is_live: bool) -> None:
+    """A second login to one cluster makes Kueue delete the jobs that run there under the other name."""
+    east = "kind: Cluster\nmetadata: {name: east}\nspec: {role: worker}\n"
+    spec = parse("kind: Cluster\nmetadata: {name: hub}\nspec: {role: manager}\n", east, DOCUMENT)
+    world = World(inventories={WISH.worker: Inventory(cluster="west", tool="kfleet")})
+    hub, moved = (view_of(spec, cluster, world) for cluster in spec.clusters)
+    wanted = entry(token=wish)
+    manifest = dress(wanted.manifest, wanted, hub.set_name)
+    live = applied(with_token(manifest, WISH, "old"), None).manifest if is_live else None
+    seen = replace(hub, live={wanted.ref: live} if live else {})
+    looks = Looks([seen, moved], {HUB: [Prediction(wanted, manifest, live)], moved.name: []})
+    made = make_plan(spec, looks)
+    assert [(refusal.reason, refusal.cluster) for refusal in made.refusals] == [(Refused.MOVED, "east")]
+    (change,) = made.changes
+    assert (change.action, change.reason) == (Action.HOLD, Reason.MOVED)
+    assert tokens_only(made).writes == ()
 
 
 def test_tokens_alone_leave_everything_else_as_it_is() -> None:

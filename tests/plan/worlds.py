@@ -9,6 +9,7 @@ import yaml
 from reconciler.desired import Desired, DesiredObject, compute_desired, offline_api, written
 from reconciler.kueue.kinds import CANONICAL, GROUP, KIND_BY_NAME
 from reconciler.leavers import Departed, Leavers
+from reconciler.links import Links
 from reconciler.objects import ClusterName, Gap, Manifest, Ref, ref_of
 from reconciler.observed import Observations
 from reconciler.ownership.applyset import Inventory, SetName
@@ -113,8 +114,9 @@ def plan_of(
     confirmed: int | None = None,
     leavers: Leavers | None = None,
     configurations: Mapping[ClusterName, SeenConfiguration] | None = None,
+    links: Links | None = None,
 ) -> Plan:
-    desired = compute_desired(spec, Observations(leavers=leavers))
+    desired = compute_desired(spec, Observations(leavers=leavers, links=links))
     departed = [entry.cluster for entry in leavers.departed] if leavers else []
     views = [view_of(spec, cluster, world) for cluster in (*spec.clusters, *departed)]
     predictions = {
