@@ -13,6 +13,7 @@ class Outcome:
     """What became of one change; `problem` is empty where it was done, `attempts` counts the requests it took.
 
     `is_waiting` where nothing went wrong with it: it waits for something else, and whoever comes next goes on.
+    `is_tokenless` where a worker gave no token for a Secret.
     """
 
     ref: Ref
@@ -20,6 +21,7 @@ class Outcome:
     problem: str = ""
     attempts: int = 1
     is_waiting: bool = False
+    is_tokenless: bool = False
 
     @property
     def is_done(self) -> bool:
@@ -37,6 +39,11 @@ class ClusterOutcome:
     @property
     def is_done(self) -> bool:
         return not self.problem and all(outcome.is_done for outcome in self.outcomes)
+
+    @property
+    def may_delete(self) -> bool:
+        """Whether everything was written that what goes may have to wait for. One worker's token is no such thing."""
+        return not self.problem and all(outcome.is_done or outcome.is_tokenless for outcome in self.outcomes)
 
 
 def outcome_record(outcomes: Iterable[ClusterOutcome]) -> list[dict[str, Any]]:

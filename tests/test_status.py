@@ -257,3 +257,10 @@ def test_markdown_keeps_a_refusal_on_its_line() -> None:
     assert "- **refused** hub/ClusterQueue/night: the server refuses the object: two lines" in plan_markdown(
         plan(refusals=(refusal,))
     )
+
+
+def test_token_that_a_worker_does_not_give_keeps_nothing_from_being_deleted_and_is_a_failure() -> None:
+    tokenless = ClusterOutcome(HUB, (Outcome(ref("a"), Action.UPDATE, "no token", is_tokenless=True),))
+    assert tokenless.may_delete and DONE.may_delete
+    assert not FAILED.may_delete and not STOPPED.may_delete
+    assert apply_exit_code(plan(change()), (tokenless,)) == 4

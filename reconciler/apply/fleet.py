@@ -48,7 +48,7 @@ def _why_later(plan: Plan, manager: ClusterName | None, outcomes: Mapping[Cluste
         return f"{manager} could not be seen"
     if manager not in outcomes:
         return f"the changes of {manager} were refused"
-    if not outcomes[manager].is_done:
+    if not outcomes[manager].may_delete:
         return f"not all changes of {manager} were made"
     held = next((change for change in part.changes if _is_put_off(change)), None)
     return f"{held.ref} is held: {held.reason}" if held else ""
@@ -114,7 +114,7 @@ def _place(
 
 def _finish(port: ClusterPort, cluster: ClusterPlan, before: ClusterOutcome, patience: Patience) -> ClusterOutcome:
     """Deletes only after every write went well, and a narrower inventory only after every delete did."""
-    if not before.is_done:
+    if not before.may_delete:
         return before
     after = replace(before, outcomes=(*before.outcomes, *delete_objects(port, cluster, patience)))
     if after.is_done and cluster.is_complete:

@@ -45,12 +45,13 @@ def _with_token(change: Change, ports: Mapping[ClusterName, ClusterPort], patien
         return change
     port = ports.get(wish.worker)
     if port is None:
-        return Outcome(change.ref, change.action, f"no token: there is no connection to {wish.worker}")
+        problem = f"no token: there is no connection to {wish.worker}"
+        return Outcome(change.ref, change.action, problem, is_tokenless=True)
     try:
         return change._replace(manifest=_filled(port, change.manifest, wish, patience))
     except ClusterError as error:
         problem = f"no token: {wish.worker}: {error.problem}"
-        return Outcome(change.ref, change.action, problem)
+        return Outcome(change.ref, change.action, problem, is_tokenless=True)
 
 
 def _filled(port: ClusterPort, manifest: Manifest, wish: TokenWish, patience: Patience) -> Manifest:
