@@ -51,7 +51,7 @@ def compute_desired(spec: FleetSpec, seen: Observations = NOTHING_SEEN) -> Desir
     clusters = (*spec.clusters, *(departed.cluster for departed in waiting.departed))
     position = {cluster.name: number for number, cluster in enumerate(clusters)}
     ordered = sorted((*objects, *held), key=lambda entry: (position[entry.ref.cluster], wave_of(entry.ref), entry.ref))
-    return Desired(tuple(ordered), (*seen.gaps, *quota.gaps, *masters.gaps), leaving_of(waiting, held))
+    return Desired(tuple(ordered), (*seen.gaps, *quota.gaps, *masters.gaps), leaving_of(waiting, held, objects))
 
 
 def _refuse_doubles(objects: Iterable[DesiredObject]) -> None:

@@ -5,7 +5,7 @@ never come back, so what the manager itself knows to run there decides. Where th
 stay as they are, because somebody may sit there whom nobody has asked.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from reconciler.desired.model import DesiredObject, Leaving
@@ -16,7 +16,7 @@ from reconciler.desired.written import offline_api
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.kueue.structure import largest_count
 from reconciler.leavers import Departed, Leavers, Seat
-from reconciler.objects import ClusterName, Manifest
+from reconciler.objects import ClusterName, Manifest, Ref
 from reconciler.spec.choices import Dispatch, StopPolicy
 from reconciler.spec.model import Cluster, FleetSpec
 
@@ -90,14 +90,15 @@ def held_queues(spec: FleetSpec, waiting: Leavers, made: Iterable[DesiredObject]
             yield entry
 
 
-def leaving_of(waiting: Leavers, held: Iterable[DesiredObject]) -> tuple[Leaving, ...]:
-    """What every leaver waits for; `held` are the queues that are kept for it."""
+def leaving_of(waiting: Leavers, held: Iterable[DesiredObject], wanted: Iterable[DesiredObject]) -> tuple[Leaving, ...]:
+    """What every leaver waits for; `held` are the queues that are kept for it, among the `wanted` there may be more."""
     refs = [entry.ref for entry in held]
+    takers = {entry.ref for entry in wanted if _takes_jobs(entry)} if waiting.seats else set()
     departed = {entry.cluster.name: entry for entry in waiting.departed}
     return tuple(
         Leaving(
             name,
-            _why([seat for seat in waiting.seats if seat.cluster == name], departed.get(name)),
+            _why([seat for seat in waiting.seats if seat.cluster == name], departed.get(name), takers),
             frozenset(ref.name for ref in refs if ref.cluster == name),
             is_whole=name in departed,
         )
@@ -142,10 +143,15 @@ def _own_marks(marks: Manifest) -> dict[str, Any]:
     return {name: value for name, value in marks.items() if name == DRAIN or not name.startswith(_FOREIGN_MARKS)}
 
 
-def _why(seats: Sequence[Seat], departed: Departed | None) -> str:
+def _takes_jobs(entry: DesiredObject) -> bool:
+    policy = at(entry.manifest, "spec", "stopPolicy") or StopPolicy.NONE.value
+    return entry.ref.kind == "ClusterQueue" and policy == StopPolicy.NONE.value
+
+
+def _why(seats: Sequence[Seat], departed: Departed | None, takers: Collection[Ref]) -> str:
     configs = ", ".join(seat.config for seat in seats)
     then = f"it leaves {configs} when nothing runs there any more" if seats else "then the fleet's objects there go"
-    return f"{_state(seats, departed)}; {then}"
+    return f"{_state(seats, departed) or _stopping(seats, takers)}; {then}"
 
 
 def _state(seats: Sequence[Seat], departed: Departed | None) -> str:
@@ -159,6 +165,16 @@ def _state(seats: Sequence[Seat], departed: Departed | None) -> str:
         return f"{count} workloads still hold quota there"
     if seats and all(seat.is_held for seat in seats):
         return "nothing runs there, but the manager still has jobs for others that leave with it"
+    return ""
+
+
+def _stopping(seats: Sequence[Seat], takers: Collection[Ref]) -> str:
+    """A queue that the spec wants as it is cannot be stopped for a seat that the spec does not want."""
+    queues = {(seat.cluster, queue["metadata"]["name"]) for seat in seats for queue in seat.queues}
+    open_ones = sorted(ref.name for ref in takers if (ref.cluster, ref.name) in queues)
+    if open_ones:
+        way_out = "set drain: true on the Cluster, or stopPolicy: Hold"
+        return f"its queue {', '.join(open_ones)} is wanted there and takes jobs: {way_out}"
     return "its queues are just being stopped, and the next run goes on"
 
 

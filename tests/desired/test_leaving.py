@@ -139,6 +139,21 @@ def test_seat_that_a_written_config_gives_stays_also_when_its_worker_is_drained(
     assert [entry.cluster for entry in found.leaving] == ["north"]
 
 
+@pytest.mark.parametrize(
+    ("policy", "why"),
+    [
+        ("None", "its queue old is wanted there and takes jobs: set drain: true on the Cluster, or stopPolicy: Hold"),
+        ("Hold", "its queues are just being stopped, and the next run goes on"),
+    ],
+)
+def test_queue_that_stays_wanted_on_a_worker_is_named_as_what_keeps_its_seat(policy: str, why: str) -> None:
+    config = "kind: MultiKueueConfig\nmetadata: {name: own}\nspec: {clusters: [west]}\n"
+    head = "kind: ClusterQueue\nmetadata: {name: old, annotations: {kfleet.dev/clusters: east}}\n"
+    native = f"{head}spec: {{namespaceSelector: {{}}, stopPolicy: {policy}}}\n"
+    found = desired(fleet(config, native), Seat("own", ClusterName("east"), running=0, queues=(live_queue(),)))
+    assert [entry.why.partition("; it leaves")[0] for entry in found.leaving] == [why]
+
+
 def test_worker_that_left_the_spec_holds_its_queues_as_they_are() -> None:
     spec = fleet()
     marks = {"kfleet.dev/wanted": "abc", "kfleet.dev/drain-on-delete": "true", "team": "night"}
