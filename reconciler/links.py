@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from reconciler.credential import Endpoint, SeenCredential
-from reconciler.kueue.configuration import Settings
+from reconciler.kueue.configuration import Settings, united
 from reconciler.objects import ClusterName, Manifest
 
 
@@ -44,8 +44,8 @@ class ClusterFacts:
 class Links:
     """One look at the manager's Kueue and at its credentials. A worker without a credential here was not seen.
 
-    `settings` are None where the Configuration could not be read. `rotations` are the workers that somebody wants new
-    tokens for.
+    `settings` are those that the manager's Kueue will have, and None where its Configuration could not be read;
+    `running` are those that it has until then. `rotations` are the workers that somebody wants new tokens for.
     """
 
     now: datetime
@@ -55,6 +55,12 @@ class Links:
     credentials: Mapping[ClusterName, SeenCredential] = field(default_factory=dict)
     rotations: frozenset[ClusterName] = frozenset()
     facts: Mapping[ClusterName, ClusterFacts] = field(default_factory=dict)
+    running: Settings | None = None
+
+    @property
+    def granted(self) -> Settings | None:
+        """What the manager is let do on its workers: all that its Kueue needs now, and will need."""
+        return united(self.settings, self.running) if self.settings and self.running else self.settings
 
     @property
     def origin(self) -> str:

@@ -190,7 +190,7 @@ def _is_role_written(worker: _Worker) -> bool:
     """Before the role is as wanted there is nothing to complain about: the plan puts it right."""
     name = role_name(worker.facts.spec.fleet.name)
     ref = Ref(worker.cluster.name, _RBAC, "ClusterRole", "", name)
-    live, settings = worker.view.live.get(ref), worker.links.settings
+    live, settings = worker.view.live.get(ref), worker.links.granted
     binding = worker.view.live.get(Ref(worker.cluster.name, _RBAC, "ClusterRoleBinding", "", name))
     is_equal = live is not None and settings is not None and live.get("rules") == worker_rules(settings)
     return is_equal and binding is not None
@@ -257,7 +257,7 @@ def _all_needs(cluster: Cluster, view: ClusterView, facts: Facts) -> Iterator[Pe
 def _given_settings(cluster: Cluster, facts: Facts) -> Settings | None:
     """By these kfleet gives the manager an account on a worker."""
     is_given = facts.links is not None and cluster in facts.workers and cluster.credentials.is_issued
-    return facts.links.settings if facts.links and is_given else None
+    return facts.links.granted if facts.links and is_given else None
 
 
 def _check_escalation(cluster: Cluster, rules: Sequence[Manifest], missing: list[str]) -> Iterator[Obstacle]:

@@ -41,7 +41,8 @@ class SeenConfiguration:
 class Rollout:
     """A Configuration to bring into effect: `text` is the new one, `previous` the one to go back to.
 
-    `version` is of the ConfigMap that was seen; `patch` names what the fleet sets in it.
+    `version` is of the ConfigMap that was seen; `patch` names what the fleet sets in it. `after` are clusters whose
+    own changes have to be made before.
     """
 
     namespace: str
@@ -51,6 +52,7 @@ class Rollout:
     previous: str = field(repr=False)
     version: str
     patch: str
+    after: tuple[ClusterName, ...] = ()
 
 
 def short_name(text: str) -> str:

@@ -1,6 +1,6 @@
 """Carries out a plan on all clusters: workers before the manager where something is added, after it where removed."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -10,7 +10,7 @@ from reconciler.apply.placements import place_jobs
 from reconciler.apply.retry import Patience
 from reconciler.apply.tokens import issue_tokens
 from reconciler.errors import ClusterError
-from reconciler.objects import ClusterName
+from reconciler.objects import ClusterName, Ref
 from reconciler.outcome import ClusterOutcome, Outcome
 from reconciler.plan.model import Action, Change, ClusterPlan, Plan, Reason
 from reconciler.plan.placements import PlacementStep
@@ -30,13 +30,37 @@ def apply_plan(
     managers = [entry for entry in chosen if entry.name == manager]
     write = partial(_write, ports)
     work.run(workers, write)
-    work.run(managers, write)
+    ready, early = _without_early(managers, work.outcomes)
+    work.run(ready, write)
     work.run(managers, _finish)
     why = _why_later(plan, manager, work.outcomes)
     if plan.placements:
         work.run(managers, partial(_place, plan.placements))
     work.run(workers, partial(_finish_later, why) if why else _finish)
+    work.note(early)
     return tuple(work.outcomes[entry.name] for entry in chosen)
+
+
+def _without_early(
+    managers: list[ClusterPlan], outcomes: Mapping[ClusterName, ClusterOutcome]
+) -> tuple[list[ClusterPlan], list[Outcome]]:
+    """Without rollouts whose workers were not all written to, and what is said of these."""
+    early: dict[Ref, Outcome] = {}
+    for change in (change for manager in managers for change in manager.changes if change.rollout):
+        undone = [name for name in (change.rollout.after if change.rollout else ()) if not _is_done(name, outcomes)]
+        if undone:
+            problem = (
+                f"not tried, because not all changes of {', '.join(undone)} were made, which has to be ready first"
+            )
+            early[change.ref] = Outcome(change.ref, change.action, problem, attempts=0, is_waiting=True)
+    ready = [
+        replace(one, changes=tuple(change for change in one.changes if change.ref not in early)) for one in managers
+    ]
+    return ready, [*early.values()]
+
+
+def _is_done(name: ClusterName, outcomes: Mapping[ClusterName, ClusterOutcome]) -> bool:
+    return name in outcomes and outcomes[name].is_done
 
 
 def _why_later(plan: Plan, manager: ClusterName | None, outcomes: Mapping[ClusterName, ClusterOutcome]) -> str:
@@ -78,6 +102,11 @@ class _Work:
         with ThreadPoolExecutor(len(clusters)) as pool:
             for cluster, outcome in zip(clusters, pool.map(lambda one: self._safely(one, step), clusters), strict=True):
                 self.outcomes[cluster.name] = outcome
+
+    def note(self, outcomes: Iterable[Outcome]) -> None:
+        for outcome in outcomes:
+            before = self.outcomes[outcome.ref.cluster]
+            self.outcomes[outcome.ref.cluster] = replace(before, outcomes=(*before.outcomes, outcome))
 
     def _safely(self, cluster: ClusterPlan, step: Step) -> ClusterOutcome:
         before = self.outcomes[cluster.name]

@@ -119,8 +119,11 @@ def _account_objects(
 
 
 def _role(name: str, manager: Cluster, worker: Cluster, links: Links | None) -> DesiredObject:
-    """What was enabled and cannot be seen now keeps its rights: nothing is taken away on a guess."""
-    settings = links.settings if links else assumed_settings(manager.kueue.configuration)
+    """What was enabled and cannot be seen now keeps its rights: nothing is taken away on a guess.
+
+    Nor is anything taken away that the manager's Kueue still watches: it would give the worker up, and its jobs.
+    """
+    settings = links.granted if links else assumed_settings(manager.kueue.configuration)
     manifest = _plain(_API, "ClusterRole", name)
     manifest["metadata"]["labels"] = {ROLE_LABEL: "true"}
     if settings is None:

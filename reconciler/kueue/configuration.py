@@ -1,13 +1,13 @@
 """What Kueue's own Configuration says that matters to other clusters; v1beta1 and v1beta2 say it in the same way."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reconciler.kueue.configuration_patch import DEFAULT_FRAMEWORKS, ConfigurationError, patched, read_configuration
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.objects import Manifest
 
-__all__ = ["ConfigurationError", "Settings", "assumed_settings", "read_settings"]
+__all__ = ["ConfigurationError", "Settings", "assumed_settings", "read_settings", "united"]
 
 CONFIG_KEY = "controller_manager_config.yaml"
 DEFAULT_ORIGIN = "multikueue"
@@ -52,6 +52,16 @@ def read_settings(text: str, patch: Manifest | None = None) -> Settings:
 def assumed_settings(patch: Manifest) -> Settings:
     """The settings of a Kueue that nobody looked at: as shipped, with what the fleet sets."""
     return _settings(patched({"integrations": {"frameworks": list(SHIPPED_FRAMEWORKS)}}, patch))
+
+
+def united(one: Settings, other: Settings) -> Settings:
+    """What serves a Kueue of either settings; all else is as in the first."""
+    return replace(
+        one,
+        frameworks=tuple(dict.fromkeys((*one.frameworks, *other.frameworks))),
+        external_frameworks=tuple(dict.fromkeys((*one.external_frameworks, *other.external_frameworks))),
+        has_quota_automation=one.has_quota_automation or other.has_quota_automation,
+    )
 
 
 def _settings(content: Mapping[str, object]) -> Settings:

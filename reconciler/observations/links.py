@@ -14,13 +14,16 @@ from reconciler.kueue.configuration import (
     Settings,
     assumed_settings,
     read_settings,
+    united,
 )
+from reconciler.kueue.configuration_patch import patched, read_configuration, write_configuration
 from reconciler.kueue.reading import as_list, as_text, at
 from reconciler.leavers import Leavers
 from reconciler.links import ClusterFacts, Links, Permission
 from reconciler.objects import ClusterName, Gap, Manifest
 from reconciler.observations.configuration import DEPLOYMENT, arguments_of, find_configuration, release_of
 from reconciler.ports import ClusterPort
+from reconciler.rollout import FAILED, PREVIOUS, short_name
 from reconciler.spec.choices import Dispatch, Role
 from reconciler.spec.model import Cluster, FleetSpec
 
@@ -51,6 +54,15 @@ class _Credential:
     gap: Gap | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    """Of the manager's Kueue: as they will be, and as they are."""
+
+    settings: Settings | None = None
+    running: Settings | None = None
+    gap: Gap | None = None
+
+
 def observe_links(
     spec: FleetSpec,
     ports: Ports,
@@ -70,19 +82,20 @@ def observe_links(
         facts = pool.map(lambda cluster: _facts(cluster, ports, is_worker=cluster in workers), spec.clusters)
         credentials = list(pool.map(lambda worker: _credential(worker, manager, ports), workers if port else ()))
         known = {cluster.name: seen for cluster, seen in zip(spec.clusters, facts, strict=True) if seen}
-    found, gap = settings.result() if settings else (None, None)
+    told = settings.result() if settings else _Settings()
     manager_uid = uid.result() if uid else ""
     links = Links(
         datetime.now(UTC),
         manager_uid,
-        found if manager_uid else None,
+        told.settings if manager_uid else None,
         {name: one.endpoint for name, one in ports.items()},
         {entry.worker: entry.seen for entry in credentials if entry.seen is not None},
         rotations,
         known,
+        told.running,
     )
     # A manager that tells nothing at all is a gap of its own, and one is enough.
-    gaps = (gap, *(one.gap for one in credentials)) if manager_uid else ()
+    gaps = (told.gap, *(one.gap for one in credentials)) if manager_uid else ()
     return LinksLook(links, tuple(entry for entry in gaps if entry))
 
 
@@ -130,28 +143,50 @@ def _uid(port: ClusterPort) -> str:
     return as_text(at(_try(lambda: port.get(IDENTITY)), "metadata", "uid"))
 
 
-def _settings(manager: Cluster, port: ClusterPort) -> tuple[Settings | None, Gap | None]:
+def _settings(manager: Cluster, port: ClusterPort) -> _Settings:
     """What the running Kueue was told; what the fleet says of it, where that cannot be seen."""
     namespace = manager.kueue.namespace
     try:
+        found = _configuration(port, namespace)
         # As it will be: what the fleet enables, its workers have to know before.
-        patch = {} if manager.suspend else manager.kueue.configuration
-        settings = read_settings(_configuration(port, namespace), patch)
+        settings, running = expected_settings(manager, found), running_settings(found)
     except (ClusterError, ConfigurationError) as error:
         if at(manager.kueue.configuration, "integrations", "frameworks"):
-            return assumed_settings(manager.kueue.configuration), None
+            return _Settings(assumed_settings(manager.kueue.configuration))
         why = f"{error.problem if isinstance(error, ClusterError) else error}; or name them in spec.kueue.config"
-        return None, Gap(manager.name, "the frameworks of Kueue", why)
+        return _Settings(gap=Gap(manager.name, "the frameworks of Kueue", why))
     deployment = _try(lambda: port.find(_deployment_path(namespace)))
     has_gate = any(f"{QUOTA_AUTOMATION}=true" in argument for argument in arguments_of(deployment))
-    return replace(settings, has_quota_automation=settings.has_quota_automation or has_gate), None
+    return _Settings(replace(settings, has_quota_automation=settings.has_quota_automation or has_gate), running)
 
 
-def _configuration(port: ClusterPort, namespace: str) -> str:
+def expected_settings(cluster: Cluster, config_map: Manifest) -> Settings:
+    """With what the fleet sets, unless Kueue did not start with it: nobody tries that again."""
+    text, patch = _text(config_map), {} if cluster.suspend else cluster.kueue.configuration
+    then = write_configuration(patched(read_configuration(text), patch))
+    failed, _, _ = _annotation(config_map, FAILED).partition(" ")
+    return read_settings(text, {} if failed == short_name(then) else patch)
+
+
+def running_settings(config_map: Manifest) -> Settings:
+    """By the text that is there and, while a rollout is open, by the one before it: either may be in effect."""
+    now, previous = read_settings(_text(config_map)), _annotation(config_map, PREVIOUS)
+    return united(now, read_settings(previous)) if previous else now
+
+
+def _configuration(port: ClusterPort, namespace: str) -> Manifest:
     found = find_configuration(port, namespace)
     if found is None:
         raise ConfigurationError(f"no ConfigMap in {namespace} has the key {CONFIG_KEY}")
-    return as_text(at(found, "data", CONFIG_KEY))
+    return found
+
+
+def _text(config_map: Manifest) -> str:
+    return as_text(at(config_map, "data", CONFIG_KEY))
+
+
+def _annotation(config_map: Manifest, name: str) -> str:
+    return as_text(at(config_map, "metadata", "annotations", name))
 
 
 def _credential(worker: Cluster, manager: Cluster | None, ports: Ports) -> _Credential:
@@ -201,9 +236,8 @@ def _facts(cluster: Cluster, ports: Ports, *, is_worker: bool) -> ClusterFacts |
 
 
 def _frameworks(worker: Cluster, port: ClusterPort) -> tuple[str, ...] | None:
-    patch = {} if worker.suspend else worker.kueue.configuration
     try:
-        return read_settings(_configuration(port, worker.kueue.namespace), patch).frameworks
+        return expected_settings(worker, _configuration(port, worker.kueue.namespace)).frameworks
     except (ClusterError, ConfigurationError):
         return None
 

@@ -7,11 +7,12 @@ from reconciler.desired import Leaving
 from reconciler.kueue.kinds import GROUP as KUEUE_GROUP
 from reconciler.kueue.upgrade import to_canonical
 from reconciler.objects import ClusterName, Gap, Manifest, Ref
-from reconciler.ownership.applyset import Inventory
+from reconciler.ownership.applyset import Inventory, SetName
 from reconciler.placement import PlacementLook
 from reconciler.plan.cohorts import order_cohorts
 from reconciler.plan.configuration import decide_configuration
 from reconciler.plan.departures import Memory, is_departed, is_ending, remember, waiting_of
+from reconciler.plan.frameworks import ready_workers
 from reconciler.plan.guards import guard_deletes, guard_emptiness, guard_identity, guard_replacement
 from reconciler.plan.model import Action, Change, ClusterPlan, Plan, Reason, Refusal, Refused
 from reconciler.plan.objects import Judge, decide
@@ -126,7 +127,21 @@ def _configuration(spec: FleetSpec, view: ClusterView, looks: Looks) -> Iterator
     if seen and cluster:
         wanted = {prediction.ref for prediction in looks.predictions[view.name]}
         decided = decide_configuration(cluster, seen, spec.fleet.policy, wanted)
+        if isinstance(decided, Change) and cluster is spec.manager:
+            everything = [prediction for some in looks.predictions.values() for prediction in some]
+            decided = ready_workers(decided, _linked(spec, looks, wanted), everything)
         yield from [decided] if decided else []
+
+
+def _linked(spec: FleetSpec, looks: Looks, wanted: Iterable[Ref]) -> list[ClusterView]:
+    """The workers that the manager is connected to; of one without a connection there is nothing but its name."""
+    names = {ref.name for ref in wanted if ref.kind == "MultiKueueCluster"}
+    views = {view.name: view for view in looks.views}
+    workers = [cluster for cluster in spec.clusters if cluster.name in names]
+    return [
+        views.get(worker.name) or ClusterView(worker.name, SetName(spec.fleet.name, worker.kueue.namespace))
+        for worker in workers
+    ]
 
 
 def _referred(view: ClusterView, predictions: Sequence[Prediction]) -> frozenset[tuple[str, str]]:

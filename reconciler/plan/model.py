@@ -105,6 +105,7 @@ class Refused(StrEnum):
     TOO_MANY = "more deletes than the policy allows"
     MOVED = "the cluster is not the one it was"
     CYCLE = "no order of writing keeps the cohorts free of a cycle"
+    UNREADY = "the manager's Kueue would give up workers that run jobs"
     CONFIGURATION = "Kueue would not start with this Configuration"
 
 

@@ -54,6 +54,16 @@ def test_worker_has_an_account_with_the_rights_of_the_managers_frameworks() -> N
     assert role["metadata"]["annotations"] == {"kfleet.dev/multikueue-origin": "rome@uid-of-hub"}
 
 
+def test_role_serves_the_kueue_that_runs_and_the_one_that_will_run() -> None:
+    """A manager whose rollout is refused or rolled back goes on watching what it watched."""
+    for now, then in ((("batch/job", "pod"), ("batch/job",)), (("batch/job",), ("batch/job", "pod"))):
+        links = replace(LINKS, settings=Settings(then), running=Settings(now))
+        rules = manifest_of(seen(links), ROLE)["rules"]
+        assert [rule["resources"] for rule in rules[2:]] == [["pods"], ["jobs"]]
+    done = replace(LINKS, running=LINKS.settings)
+    assert [rule["resources"] for rule in manifest_of(seen(done), ROLE)["rules"][2:]] == [["jobs"]]
+
+
 def test_role_is_as_shipped_or_as_the_fleet_says_while_nobody_looks() -> None:
     assert ["trainjobs"] in [rule["resources"] for rule in manifest_of(seen(None), ROLE)["rules"]]
     hub, *workers = SPEC.clusters
