@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from reconciler.credential import KEY
 from reconciler.desired import Desired
 from reconciler.desired.credentials import role_name
-from reconciler.kueue.configuration import IDENTIFIER_ANNOTATIONS, Settings
+from reconciler.kueue.configuration import IDENTIFIER_ANNOTATIONS, QUOTA_AUTOMATION, Settings
 from reconciler.kueue.frameworks import FRAMEWORKS, is_allowed, job_kinds, missing_rights, worker_rules
 from reconciler.kueue.kinds import CANONICAL, GROUP, V1BETA2_SINCE, KueueVersion, KueueVersionError, parse_version
 from reconciler.kueue.reading import as_list, as_map, as_text, at
@@ -20,6 +20,7 @@ _RBAC = "rbac.authorization.k8s.io"
 _ESCALATING = ("escalate", "bind")
 _SHOWN = 8
 POLICY = ("control.kubestellar.io", "BindingPolicy")
+AUTOMATED = "Automated"
 IDENTIFIERS_SINCE = KueueVersion(0, 18)
 
 
@@ -58,6 +59,7 @@ def find_obstacles(facts: Facts) -> tuple[Obstacle, ...]:
         if view is None:
             continue
         found += _check_kueue(cluster, view, facts)
+        found += _check_quota_automation(cluster, facts)
         found += _check_kubestellar(cluster, view, facts)
         found += _check_rights(cluster, view, facts)
         if facts.links and cluster in facts.workers:
@@ -74,6 +76,19 @@ def _check_kueue(cluster: Cluster, view: ClusterView, facts: Facts) -> Iterator[
     if is_needed and not is_coming and (GROUP, "ClusterQueue") not in view.served:
         problem = "Kueue is not installed: its kinds are not served"
         yield Obstacle(cluster.name, Check.KUEUE, problem, "install Kueue there first")
+
+
+def _check_quota_automation(cluster: Cluster, facts: Facts) -> Iterator[Obstacle]:
+    """Where Kueue shall keep a quota, kfleet leaves it alone: somebody has to."""
+    links = facts.links if cluster is facts.spec.manager else None
+    if links is None or links.running is None or links.settings is None or links.settings.has_quota_automation:
+        return
+    configs = [entry for entry in facts.desired.of_cluster(cluster.name) if entry.ref.kind == "MultiKueueConfig"]
+    automated = [entry.ref.name for entry in configs if at(entry.manifest, "spec", "quotaManagement") == AUTOMATED]
+    if automated:
+        problem = f"nobody keeps the quota of {_listed(automated)}: quotaManagement is {AUTOMATED}, and its gate is off"
+        remedy = f"set featureGates.{QUOTA_AUTOMATION} to true in spec.kueue.config, or quotaManagement to Manual"
+        yield Obstacle(cluster.name, Check.KUEUE, problem, remedy)
 
 
 def _check_kubestellar(cluster: Cluster, view: ClusterView, facts: Facts) -> Iterator[Obstacle]:

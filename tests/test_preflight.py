@@ -154,6 +154,18 @@ def test_kinds_of_jobs_that_the_kueue_of_a_worker_leaves_alone_are_told() -> Non
     assert found == [(EAST, "frameworks", problem)]
 
 
+def test_quota_that_nobody_writes_is_told() -> None:
+    """Kueue is asked to keep it, and has not been told that it may: kfleet would leave it alone for nobody."""
+    spec = spec_of(
+        flavor("cpu", "{cpu: 10}"),
+        queue("q", "[{flavor: cpu, resources: {cpu: 10}}]", "  dispatch: multikueue\n  quotaManagement: Automated"),
+    )
+    for running, told in ((SETTINGS, [(HUB, "kueue")]), (None, []), (replace(SETTINGS, has_quota_automation=True), [])):
+        links = replace(LINKS, running=running, settings=running or SETTINGS)
+        found = find_obstacles(Facts(spec, compute_desired(spec), tuple(VIEWS.values()), links))
+        assert [(entry.cluster, entry.check.value) for entry in found] == told
+
+
 def role_views() -> ClusterView:
     name = "kfleet-test-multikueue"
     live = {

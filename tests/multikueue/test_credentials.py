@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from reconciler.errors import ClusterError
-from tests.engine.documents import job
 from tests.engine.worlds import KUEUE_ROOT, SYSTEM, World
+from tests.multikueue.drains import end, is_complete, submit, where
 from tests.multikueue.worlds import (
+    WORKERS,
     account_path,
     as_manager,
     commit_sent,
@@ -41,11 +42,6 @@ def workload_of(world: World, name: str) -> dict[str, Any] | None:
     return next((entry for entry in owned if (entry.get("status") or {}).get("clusterName")), None)
 
 
-def is_complete(world: World, name: str) -> bool:
-    live = world.api("manager").get(f"{JOBS}/{world.name}/jobs/{name}")
-    return bool((live.get("status") or {}).get("succeeded"))
-
-
 def admission(workload: dict[str, Any]) -> tuple[Any, ...]:
     """When it was admitted and where, and everything that would tell of an eviction."""
     status = workload["status"]
@@ -61,21 +57,24 @@ def test_rotation_leaves_a_running_job_alone(wide_world: World) -> None:
     commit_sent(wide_world)
     assert wide_world.apply().code == 0
     connect_all(wide_world)
-    manager = wide_world.api("manager")
-    manager.create(job("long", wide_world.name, seconds=12))
-    eventually(lambda: workload_of(wide_world, "long"))
+    submit(wide_world, "long")
+    worker = where(wide_world, "long")
     # Until its pods have started, the workload is still being written to.
-    eventually(lambda: manager.get(f"{JOBS}/{wide_world.name}/jobs/long")["status"].get("active"))
+    path = f"{JOBS}/{wide_world.name}/jobs/long"
+    eventually(lambda: wide_world.api("manager").get(path)["status"].get("active"))
     before = admission(workload_of(wide_world, "long") or {})
-    old = {worker: token(wide_world, worker) for worker in ("worker1", "worker2")}
+    old = {name: token(wide_world, name) for name in WORKERS}
     rotated = wide_world.run("credentials rotate")
     assert rotated.code == 0, rotated
-    assert all(token(wide_world, worker) != text for worker, text in old.items())
+    assert all(token(wide_world, name) != text for name, text in old.items())
     assert wide_world.plan().actions == {}
+    assert not is_complete(wide_world, "long")
+    # By the new token the manager hears of the end, and sends what comes next.
+    end(wide_world, worker, "long")
     eventually(lambda: is_complete(wide_world, "long"), 60)
     assert admission(workload_of(wide_world, "long") or {}) == before
-    # What the new token is used for from now on.
-    manager.create(job("next", wide_world.name, seconds=1))
+    submit(wide_world, "next")
+    end(wide_world, where(wide_world, "next"), "next")
     eventually(lambda: is_complete(wide_world, "next"), 60)
 
 

@@ -19,7 +19,7 @@ from tests.multikueue.drains import (
     waiting,
     where,
 )
-from tests.multikueue.worlds import secret_path
+from tests.multikueue.worlds import account_path, connected, secret_path, token
 from tests.support import eventually, revive
 
 
@@ -50,6 +50,7 @@ def test_worker_that_left_the_spec_is_held_waited_for_and_tidied_up(wide_world: 
     held = wide_world.plan()
     assert set(held.actions.values()) == {"hold"}
     assert not is_complete(wide_world, "first")
+    replace_revoked_login(wide_world, gone)
 
     end(wide_world, gone, "first")
     end(wide_world, other, "second")
@@ -58,6 +59,15 @@ def test_worker_that_left_the_spec_is_held_waited_for_and_tidied_up(wide_world: 
     assert eventually(lambda: is_complete(wide_world, "second"))
     assert (births.of("first"), births.of("second")) == ([gone], [other])
     tidy_up(wide_world, gone)
+
+
+def replace_revoked_login(world: World, worker: str) -> None:
+    """A worker on its way out needs its login to the end, as much as any other."""
+    old = token(world, worker)
+    world.api(worker).delete(account_path(world))
+    # A server remembers for a moment whom it let in.
+    eventually(lambda: world.apply().code == 0 and token(world, worker) != old, 60)
+    eventually(lambda: connected(world, worker), 60)
 
 
 def tidy_up(world: World, gone: str) -> None:
