@@ -14,7 +14,10 @@ KindKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """One look at a cluster. With a gap the look is incomplete: what is not here may still be there."""
+    """One look at a cluster. With a gap the look is incomplete: what is not here may still be there.
+
+    `listed` are the kinds of which everything is here, or everything of the fleet.
+    """
 
     name: ClusterName
     set_name: SetName
@@ -23,6 +26,7 @@ class ClusterView:
     live: Mapping[Ref, Manifest] = field(default_factory=dict, repr=False)
     inventory: Inventory | None = None
     gaps: tuple[Gap, ...] = ()
+    listed: frozenset[KindKey] = frozenset()
 
     @property
     def is_reachable(self) -> bool:

@@ -26,13 +26,14 @@ IDENTIFIERS_SINCE = KueueVersion(0, 18)
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Everything that preflight judges by."""
+    """Everything that preflight judges by. How the manager logs in to `native` workers is written by hand."""
 
     spec: FleetSpec
     desired: Desired
     views: Sequence[ClusterView]
     links: Links | None = None
     workers: tuple[Cluster, ...] = ()
+    native: tuple[Cluster, ...] = ()
 
     def view(self, name: ClusterName) -> ClusterView | None:
         return next((view for view in self.views if view.name == name and view.is_reachable), None)
@@ -62,7 +63,7 @@ def find_obstacles(facts: Facts) -> tuple[Obstacle, ...]:
         found += _check_quota_automation(cluster, facts)
         found += _check_kubestellar(cluster, view, facts)
         found += _check_rights(cluster, view, facts)
-        if facts.links and cluster in facts.workers:
+        if facts.links and cluster in (*facts.workers, *facts.native):
             found += _check_worker(_Worker(cluster, view, facts.links, facts))
     return tuple(found)
 
@@ -100,13 +101,13 @@ def _check_kubestellar(cluster: Cluster, view: ClusterView, facts: Facts) -> Ite
 
 
 def _check_worker(worker: _Worker) -> list[Obstacle]:
-    checks: tuple[Callable[[_Worker], Iterator[Obstacle]], ...] = (
+    checks: list[Callable[[_Worker], Iterator[Obstacle]]] = [
         _check_version,
         _check_identifiers,
         _check_frameworks,
-        _check_credential,
+        *([_check_credential] if worker.cluster in worker.facts.workers else ()),
         _check_origin,
-    )
+    ]
     found = [obstacle for check in checks for obstacle in check(worker)]
     return found or [*_check_connection(worker)]
 

@@ -4,8 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 from reconciler.desired import compute_desired
-from reconciler.health import find_ailments
+from reconciler.health import find_ailments, ways_in
 from reconciler.objects import Ref
+from reconciler.ownership.applyset import Inventory
 from reconciler.prediction import ClusterView
 from reconciler.spec import FleetSpec
 from tests.plan.worlds import World, applied_world, manifest_of, parse, view_of
@@ -116,6 +117,21 @@ def test_local_queue_that_a_worker_lacks_is_found_whoever_made_it() -> None:
     assert ailments(spec, world) == ["hub/LocalQueue/team/extra MissingOnWorker"]
     both = world.holding(manifest_of(BY_HAND), cluster=spec.clusters[1].name)
     assert ailments(spec, both) == []
+
+
+def test_local_queue_is_missed_on_a_worker_where_the_fleet_has_none() -> None:
+    spec = parse(FLEET)
+    bare = well(applied_world(spec), spec).holding(manifest_of(BY_HAND))
+    east = spec.clusters[1].name
+    world = replace(bare, inventories={**bare.inventories, east: Inventory(tool="kfleet")})
+    assert ailments(spec, world) == ["hub/LocalQueue/team/extra MissingOnWorker"]
+    views = [replace(view_of(spec, cluster, world), listed=frozenset()) for cluster in spec.clusters]
+    assert [*find_ailments(compute_desired(spec), views)] == []
+
+
+def test_fleet_that_sends_jobs_looks_at_local_queues_everywhere() -> None:
+    assert ways_in(compute_desired(parse(FLEET))) == {("kueue.x-k8s.io", "LocalQueue")}
+    assert ways_in(compute_desired(parse(BY_HAND))) == frozenset()
 
 
 def test_local_queue_that_the_next_apply_brings_is_the_plans_matter() -> None:

@@ -15,6 +15,7 @@ from reconciler.kueue.configuration import Settings
 from reconciler.kueue.frameworks import worker_rules
 from reconciler.links import ClusterFacts, Links, Permission
 from reconciler.objects import Check, ClusterName, Manifest, Obstacle, Ref
+from reconciler.observations import native_workers
 from reconciler.observed import Observations
 from reconciler.ownership.applyset import SetName
 from reconciler.permissions import with_answers
@@ -164,6 +165,21 @@ def test_quota_that_nobody_writes_is_told() -> None:
         links = replace(LINKS, running=running, settings=running or SETTINGS)
         found = find_obstacles(Facts(spec, compute_desired(spec), tuple(VIEWS.values()), links))
         assert [(entry.cluster, entry.check.value) for entry in found] == told
+
+
+def test_worker_of_a_config_that_is_written_by_hand_is_judged_without_its_login() -> None:
+    config = (
+        "apiVersion: kueue.x-k8s.io/v1beta2\nkind: MultiKueueConfig\nmetadata: {name: mk}\nspec: {clusters: [east]}"
+    )
+    spec = spec_of(config)
+    assert [worker.name for worker in native_workers(spec)] == [EAST, WEST]
+    assert native_workers(SPEC) == ()
+    links = replace(LINKS, settings=Settings(("batch/job", "ray.io/rayjob")), credentials={EAST: SeenCredential()})
+    facts = Facts(spec, compute_desired(spec), tuple(VIEWS.values()), links, native=native_workers(spec))
+    assert [(entry.cluster, entry.check.value) for entry in find_obstacles(facts)] == [
+        (EAST, "frameworks"),
+        (WEST, "frameworks"),
+    ]
 
 
 def role_views() -> ClusterView:

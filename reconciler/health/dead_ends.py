@@ -7,11 +7,12 @@ waits there for ever and holds quota on the manager, and Kueue reports nothing.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from reconciler.desired import Desired
 from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.reading import as_list, as_text, at
 from reconciler.kueue.upgrade import to_canonical
 from reconciler.objects import ClusterName, Manifest, Ref
-from reconciler.prediction import ClusterView
+from reconciler.prediction import ClusterView, KindKey
 
 KIND = "LocalQueue"
 MULTIKUEUE = f"{GROUP}/multikueue"
@@ -23,6 +24,12 @@ class DeadEnd:
 
     ref: Ref
     worker: ClusterName
+
+
+def ways_in(desired: Desired) -> frozenset[KindKey]:
+    """What has to be looked at on every cluster of a fleet that sends jobs, also where nothing of it is the fleet's."""
+    is_sending = any(entry.ref.kind == "MultiKueueConfig" for entry in desired.objects)
+    return frozenset({(GROUP, KIND)}) if is_sending else frozenset()
 
 
 def find_dead_ends(views: Sequence[ClusterView], wanted: frozenset[Ref]) -> Iterator[DeadEnd]:
@@ -38,9 +45,7 @@ def find_dead_ends(views: Sequence[ClusterView], wanted: frozenset[Ref]) -> Iter
 
 
 def _has_seen_local_queues(view: ClusterView) -> bool:
-    """Whether a look was complete, and was at LocalQueues at all: it is only at kinds that the fleet has there."""
-    kinds = view.inventory.kinds if view.inventory else ()
-    return view.is_reachable and not view.gaps and f"{KIND}.{GROUP}" in kinds
+    return view.is_reachable and not view.gaps and (GROUP, KIND) in view.listed
 
 
 def _workers_of_queues(view: ClusterView) -> Mapping[str, tuple[ClusterName, ...]]:

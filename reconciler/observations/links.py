@@ -73,13 +73,14 @@ def observe_links(
 ) -> LinksLook:
     """A few requests per cluster, all clusters at once; none at all where nothing is sent, unless told to look."""
     workers, manager = linked_workers(spec, leavers), spec.manager
-    if not (workers and manager) and not is_thorough:
+    everyone = (*workers, *native_workers(spec))
+    if not (everyone and manager) and not is_thorough:
         return LinksLook()
     port = ports.get(manager.name) if manager else None
     with ThreadPoolExecutor(_PARALLEL) as pool:
-        settings = pool.submit(_settings, manager, port) if manager and port and workers else None
+        settings = pool.submit(_settings, manager, port) if manager and port and everyone else None
         uid = pool.submit(_uid, port) if port else None
-        facts = pool.map(lambda cluster: _facts(cluster, ports, is_worker=cluster in workers), spec.clusters)
+        facts = pool.map(lambda cluster: _facts(cluster, ports, is_worker=cluster in everyone), spec.clusters)
         credentials = list(pool.map(lambda worker: _credential(worker, manager, ports), workers if port else ()))
         known = {cluster.name: seen for cluster, seen in zip(spec.clusters, facts, strict=True) if seen}
     told = settings.result() if settings else _Settings()
@@ -94,8 +95,8 @@ def observe_links(
         known,
         told.running,
     )
-    # A manager that tells nothing at all is a gap of its own, and one is enough.
-    gaps = (told.gap, *(one.gap for one in credentials)) if manager_uid else ()
+    # A manager that tells nothing at all is a gap of its own, and one is enough. Roles alone depend on its settings.
+    gaps = (told.gap, *(one.gap for one in credentials)) if manager_uid and workers else ()
     return LinksLook(links, tuple(entry for entry in gaps if entry))
 
 
@@ -104,6 +105,14 @@ def sent_workers(spec: FleetSpec) -> tuple[Cluster, ...]:
     queues = [queue for queue in spec.queues if queue.dispatch is Dispatch.MULTIKUEUE]
     chosen = {cluster.name: cluster for queue in queues for cluster in spec.selected(queue.clusters)}
     return tuple(cluster for cluster in chosen.values() if cluster.role is Role.WORKER)
+
+
+def native_workers(spec: FleetSpec) -> tuple[Cluster, ...]:
+    """All others, where a MultiKueueConfig is written by hand: how the manager logs in there is nobody's business."""
+    is_written = any(entry.manifest["kind"] == "MultiKueueConfig" for entry in spec.objects)
+    sent = sent_workers(spec)
+    others = (cluster for cluster in spec.clusters if cluster.role is Role.WORKER and cluster not in sent)
+    return tuple(others) if is_written else ()
 
 
 def linked_workers(spec: FleetSpec, leavers: Leavers | None) -> tuple[Cluster, ...]:

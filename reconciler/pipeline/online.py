@@ -13,10 +13,10 @@ from reconciler.desired import compute_observed
 from reconciler.edges.access import open_cluster
 from reconciler.edges.kubernetes import TIMEOUT, ApiServer
 from reconciler.errors import ClusterError
-from reconciler.health import Ailment, find_ailments
+from reconciler.health import Ailment, find_ailments, ways_in
 from reconciler.lease import LeaseName, held_lease, new_holder
 from reconciler.objects import ClusterName, Gap, Obstacle
-from reconciler.observations import observe, sent_workers
+from reconciler.observations import native_workers, observe, sent_workers
 from reconciler.observations.links import ask_permissions
 from reconciler.observations.placements import observe_placements
 from reconciler.observed import NOTHING_SEEN
@@ -163,7 +163,7 @@ def obstacles_of(
     With `ports`, servers that could not list all that kfleet may do are asked about the rest, question by question.
     """
     links, workers = computed.seen.links, sent_workers(computed.spec)
-    facts = Facts(computed.spec, computed.desired, views, links, workers)
+    facts = Facts(computed.spec, computed.desired, views, links, workers, native_workers(computed.spec))
     if ports and links:
         doubts = find_doubts(facts).items()
         allowed = {name: ask_permissions(ports[name], wanted) for name, wanted in doubts if name in ports}
@@ -249,10 +249,10 @@ def _look_at(
     known = {entry.ref: entry for entry in before.predictions.get(cluster.name, ())} if before else {}
     with ThreadPoolExecutor(PARALLEL) as pool:
         # The server needs longer to tell what it holds than we need to write down what we want, and to compare.
-        looking = start_look(pool, port, greeted, [entry.ref for entry in objects])
+        looking = start_look(pool, port, greeted, [entry.ref for entry in objects], ways_in(computed.desired))
         prepared = {entry.ref: entry for entry in prepare(cluster, greeted, objects, known)}
         for answer in as_completed(looking):
-            found, _ = answer.result()
+            found = answer.result().live
             prepared |= {ref: compare(prepared[ref], live) for ref, live in found.items() if ref in prepared}
         view = finish_look(greeted, looking)
     prepared |= {entry.ref: entry for entry in prepare(cluster, greeted, [*leave_quotas(objects, view.live)])}
@@ -264,7 +264,8 @@ def _look_at(
 
 def _view_of(computed: Computed, connections: Connections, cluster: Cluster) -> ClusterView:
     wanted = (entry.ref for entry in computed.desired.of_cluster(cluster.name))
-    return look(connections.ports[cluster.name], _greeted(computed, connections, cluster), wanted)
+    greeted = _greeted(computed, connections, cluster)
+    return look(connections.ports[cluster.name], greeted, wanted, ways_in(computed.desired))
 
 
 def _greeted(computed: Computed, connections: Connections, cluster: Cluster) -> ClusterView:

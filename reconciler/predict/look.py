@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import replace
+from typing import NamedTuple
 
 from reconciler.errors import ClusterError
 from reconciler.kueue.kinds import GROUP as KUEUE_GROUP
@@ -16,7 +17,14 @@ PARALLEL = 8  # questions at a time
 FORBIDDEN = 403
 _KUEUE_VERSIONS = ("v1beta2", "v1beta1", "v1alpha1")
 
-Seen = tuple[Mapping[Ref, Manifest], Gap | None]
+
+class Seen(NamedTuple):
+    """The objects of a kind; `gap` is why they were not seen, where somebody needs to know."""
+
+    kind: KindKey
+    live: Mapping[Ref, Manifest]
+    is_listed: bool = True
+    gap: Gap | None = None
 
 
 def greet(port: ClusterPort, set_name: SetName) -> ClusterView:
@@ -32,43 +40,66 @@ def greet(port: ClusterPort, set_name: SetName) -> ClusterView:
     return ClusterView(port.cluster, set_name, uid, served, inventory=inventory)
 
 
-def look(port: ClusterPort, greeted: ClusterView, wanted: Iterable[Ref]) -> ClusterView:
+def look(
+    port: ClusterPort, greeted: ClusterView, wanted: Iterable[Ref], others: frozenset[KindKey] = frozenset()
+) -> ClusterView:
     """Everything of the fleet on a cluster, and everything that stands where the fleet wants something."""
     if not greeted.is_reachable:
         return greeted
     with ThreadPoolExecutor(PARALLEL) as pool:
-        return finish_look(greeted, start_look(pool, port, greeted, wanted))
+        return finish_look(greeted, start_look(pool, port, greeted, wanted, others))
 
 
-def start_look(pool: Executor, port: ClusterPort, greeted: ClusterView, wanted: Iterable[Ref]) -> list[Future[Seen]]:
-    """One question for each kind; who does something meanwhile can take each answer when it comes."""
+def start_look(
+    pool: Executor,
+    port: ClusterPort,
+    greeted: ClusterView,
+    wanted: Iterable[Ref],
+    others: frozenset[KindKey] = frozenset(),
+) -> list[Future[Seen]]:
+    """One question for each kind; who does something meanwhile can take each answer when it comes.
+
+    `others` are kinds that are worth knowing also where the fleet has none of them.
+    """
     served, inventory = greeted.served, greeted.inventory
     by_kind: dict[KindKey, list[Ref]] = {_kind_key(text): [] for text in (inventory.kinds if inventory else ())}
     for ref in wanted:
         by_kind.setdefault((ref.group, ref.kind), []).append(ref)
     jobs = [(served[key][0], tuple(found)) for key, found in sorted(by_kind.items()) if key in served]
     known = inventory.namespaces if inventory else frozenset()
-    return [pool.submit(_look_at_kind, port, greeted.set_name, kind, found, known) for kind, found in jobs]
+    more = [served[key][0] for key in sorted(others - by_kind.keys()) if key in served]
+    return [
+        *(pool.submit(_look_at_kind, port, greeted.set_name, kind, found, known) for kind, found in jobs),
+        *(pool.submit(_look_beside, port, greeted.set_name, kind) for kind in more),
+    ]
 
 
 def finish_look(greeted: ClusterView, answers: Iterable[Future[Seen]]) -> ClusterView:
     seen = [answer.result() for answer in answers]
-    live = {ref: manifest for found, _ in seen for ref, manifest in found.items()}
-    return replace(greeted, live=live, gaps=tuple(gap for _, gap in seen if gap))
+    live = {ref: manifest for one in seen for ref, manifest in one.live.items()}
+    listed = frozenset(one.kind for one in seen if one.is_listed)
+    return replace(greeted, live=live, gaps=tuple(one.gap for one in seen if one.gap), listed=listed)
+
+
+def _look_beside(port: ClusterPort, set_name: SetName, kind: ApiKind) -> Seen:
+    """At what is no business of the fleet's own objects: whoever may not see it can do all his work."""
+    return _look_at_kind(port, set_name, kind, (), frozenset())._replace(gap=None)
 
 
 def _look_at_kind(
     port: ClusterPort, set_name: SetName, kind: ApiKind, wanted: tuple[Ref, ...], known: frozenset[str]
 ) -> Seen:
     """All objects of a Kueue kind; of other kinds the members of the fleet, and what has the name of a wanted one."""
+    key = (kind.group, kind.kind)
     try:
         if kind.group == KUEUE_GROUP:
-            return _refs(port.cluster, kind, port.list(kind.collection())), None
+            return Seen(key, _refs(port.cluster, kind, port.list(kind.collection())))
         members = _refs(port.cluster, kind, _members(port, set_name, kind, wanted, known))
         others = _find_each(port, kind, [ref for ref in wanted if ref not in members])
     except ClusterError as error:
-        return {}, Gap(port.cluster, kind_text(Ref(port.cluster, kind.group, kind.kind, "", "")), error.problem)
-    return {**members, **others}, None
+        what = kind_text(Ref(port.cluster, kind.group, kind.kind, "", ""))
+        return Seen(key, {}, is_listed=False, gap=Gap(port.cluster, what, error.problem))
+    return Seen(key, {**members, **others})
 
 
 def _members(

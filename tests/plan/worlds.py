@@ -145,7 +145,13 @@ def view_of(spec: FleetSpec, cluster: Cluster, world: World) -> ClusterView:
     live = {ref: manifest for ref, manifest in world.objects.items() if ref.cluster == name}
     gaps = tuple(gap for gap in world.gaps if gap.cluster == name)
     uid = world.uids.get(name, uid_of(name))
-    return ClusterView(name, set_name, uid, {}, live, world.inventories.get(name), gaps)
+    listed = frozenset((GROUP, kind) for kind in KIND_BY_NAME) - {_kind_of(gap) for gap in gaps}
+    return ClusterView(name, set_name, uid, {}, live, world.inventories.get(name), gaps, listed)
+
+
+def _kind_of(gap: Gap) -> tuple[str, str]:
+    kind, _, group = gap.what.partition(".")
+    return group, kind
 
 
 def predictions_of(spec: FleetSpec, entries: Iterable[DesiredObject], view: ClusterView) -> tuple[Prediction, ...]:
