@@ -81,6 +81,30 @@ def tidy_up(world: World, gone: str) -> None:
     assert not remembers(world, gone)
 
 
+def test_worker_that_gets_another_name_is_no_second_cluster_while_a_job_runs_there(wide_world: World) -> None:
+    start_fleet(wide_world)
+    births = Births(wide_world)
+    submit(wide_world, "first")
+    old = where(wide_world, "first")
+    path = wide_world.folder / "fleet" / "fleet.yaml"
+    path.write_text(path.read_text().replace(f"name: {wide_world.name}-{old}\n", f"name: {wide_world.name}-far\n"))
+    wide_world.commit_all()
+
+    applied = wide_world.apply()
+    assert applied.code == 3, applied
+    assert f"it calls itself {wide_world.name}-{old}" in applied.out
+    assert wide_world.api("manager").find(secret_path(wide_world, "far")) is None
+    assert wide_world.run("credentials rotate").code == 3
+    assert wide_world.api("manager").find(secret_path(wide_world, "far")) is None
+
+    end(wide_world, old, "first")
+    eventually(lambda: is_complete(wide_world, "first"), 60)
+    assert births.of("first") == [old]
+    # When nothing of the old name is left, the new one comes in.
+    eventually(lambda: wide_world.apply().code == 0, 120)
+    eventually(lambda: connected(wide_world, "far"), 60)
+
+
 def test_worker_that_comes_back_while_it_leaves_takes_jobs_again(wide_world: World) -> None:
     start_fleet(wide_world)
     commit_fleet(wide_world, without=["worker1"])
