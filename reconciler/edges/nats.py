@@ -3,6 +3,7 @@
 Decision: the last message only, because it says all that a pool is; so that a thousand messages a second take no more
 memory than one, and a slow reader never falls behind. One that cannot be used takes nobody's place. How long ago a
 message came is measured, and told by the clock only when somebody asks: a clock that is set makes no pool silent.
+A server that lets us in and denies a subject has us hear nothing of it: such a bus counts as one that is not heard.
 """
 
 import asyncio
@@ -18,6 +19,7 @@ from typing import Any
 import nats
 from nats.aio.client import Client, RawCredentials
 from nats.aio.msg import Msg
+from nats.protocol.parser import PERMISSIONS_ERR
 
 from reconciler.ports import Heard, Message
 
@@ -68,6 +70,7 @@ class NatsFeed:
         self._last: dict[str, float] = {}
         self._since: float | None = None
         self._problem, self._ignored, self._version, self._told = "", 0, 0, 0
+        self._denied = ""  # what the server said of a subject that this connection may not hear
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name="nats", daemon=True)
@@ -154,12 +157,12 @@ class NatsFeed:
 
     async def _on_connected(self) -> None:
         with self._changed:
-            self._since, self._problem = time.monotonic(), ""
+            self._since, self._problem = None if self._denied else time.monotonic(), self._denied
             self._tell()
 
     async def _on_disconnected(self) -> None:
         with self._changed:
-            self._since = None
+            self._since, self._denied = None, ""
             self._problem = self._problem or "the connection broke"
             # A message that was missed meanwhile would be taken for a pool that speaks more seldom.
             self._last.clear()
@@ -168,6 +171,9 @@ class NatsFeed:
     async def _on_error(self, error: BaseException) -> None:
         with self._changed:
             self._problem = _plain(error)
+            if PERMISSIONS_ERR in self._problem.lower():
+                # The connection stays. The answer may come before or after we count as connected.
+                self._since, self._denied = None, self._problem
             self._tell()
 
     async def _on_message(self, message: Msg) -> None:

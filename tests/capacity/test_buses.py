@@ -170,6 +170,24 @@ def test_feed_goes_on_after_the_server_refused_its_login_for_a_while(tmp_path: P
     gc.collect()  # here, and not in some other test
 
 
+def test_subject_that_the_server_denies_is_one_that_is_not_heard(tmp_path: Path) -> None:
+    users = 'authorization: {{ users: [ {{ user: kueue, password: "x"{} }} ] }}'
+    denied = users.format(', permissions: { subscribe: { deny: "pools.*" } }')
+    with running(tmp_path, denied) as server:
+        address = f"kueue:x@{server.address}"
+        with listening(Login((f"nats://{address}",))) as feed:
+            eventually(lambda: "permissions violation" in feed.heard().problem.lower())
+            assert feed.heard().listened == timedelta()
+            server.stop()
+            eventually(lambda: "permissions violation" not in feed.heard().problem.lower())
+            server.start()  # the library connects again, and asks for the same
+            eventually(lambda: "permissions violation" in feed.heard().problem.lower())
+            server.stop()
+            server.configure(users.format(""))
+            server.start()
+            assert hears(feed, address)
+
+
 def test_second_server_takes_over(tmp_path: Path) -> None:
     with (
         running(tmp_path) as first,
