@@ -53,7 +53,7 @@ def _quotas(queue: Manifest) -> Iterator[tuple[str, Amounts]]:
 def _recalled(
     master: MasterQueue, entry: MasterFlavor, flavor: Manifest, quotas: Amounts, now: datetime
 ) -> Sighting | None:
-    pool = _pool_of(flavor)
+    pool = pool_of(flavor)
     is_own = at(flavor, "metadata", "name") == flavor_name(master.name, entry.name, pool)
     if not pool or not is_own or entry.nats is None or not entry.nats.has(pool):
         return None
@@ -68,7 +68,8 @@ def _recalled(
     return Sighting(pool_source(entry.nats, pool), now, quotas, labels, taints)
 
 
-def _pool_of(flavor: Manifest) -> str:
+def pool_of(flavor: Manifest) -> str:
+    """The pool that a live ResourceFlavor stands for; empty where it stands for none."""
     annotated = as_text(at(flavor, "metadata", "annotations", POOL_ANNOTATION))
     tolerations = map(as_map, as_list(at(flavor, "spec", "tolerations")))
     routed = (as_text(one.get("value")) for one in tolerations if one.get("key") == POOL_KEY)

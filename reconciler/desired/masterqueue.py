@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reconciler.capacity.names import POOL_ANNOTATION, POOL_KEY, flavor_name, problem_of_pool
-from reconciler.capacity.recall import OWN_TAINT
+from reconciler.capacity.recall import OWN_TAINT, pool_of
 from reconciler.capacity.sources import is_at
 from reconciler.desired.capacity import Quota
 from reconciler.desired.model import DesiredObject
@@ -71,6 +71,17 @@ def master_queue_objects(spec: FleetSpec, pools: tuple[Pool, ...] | None) -> Mas
                 for manifest, notes in _manifests(master, chosen)
             )
     return MasterObjects(tuple(objects), tuple(gaps))
+
+
+def is_asked_pool(spec: FleetSpec, live: Manifest) -> bool:
+    """Whether a live object is the flavor of a pool that some MasterQueue asks for, known or not."""
+    pool = pool_of(live) if live["kind"] == "ResourceFlavor" else ""
+    return any(
+        entry.nats.has(pool) and live["metadata"]["name"] == flavor_name(master.name, entry.name, pool)
+        for master in (spec.master_queues if pool else ())
+        for entry in master.flavors
+        if entry.nats is not None
+    )
 
 
 def _offers(master: MasterQueue, pools: tuple[Pool, ...]) -> Iterator[_Offer]:

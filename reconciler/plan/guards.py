@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from reconciler.desired.masterqueue import is_asked_pool
 from reconciler.objects import ClusterName
 from reconciler.ownership.applyset import FLEET, TOOL
 from reconciler.plan.departures import is_departed
@@ -53,20 +54,26 @@ def guard_emptiness(views: Sequence[ClusterView], wanted: int) -> Iterator[Refus
 def guard_deletes(
     spec: FleetSpec, views: Sequence[ClusterView], changes: Iterable[Change], confirmed: int | None
 ) -> Iterator[Refusal]:
-    """Too many deletes stop the fleet; those of a cluster that left it stop nothing but its own tidying up."""
-    clusters = [change.ref.cluster for change in changes if change.action is Action.DELETE]
-    deletes, held = len(clusters), sum(count_members(view) for view in views)
+    """Too many deletes stop the fleet; those of a cluster that left it stop nothing but its own tidying up.
+
+    Flavors of pools that git still asks for do not count: they go when nobody has heard or used the pool for long
+    enough, and a site that is switched off must not stop all the others.
+    """
+    deleted = [change.ref for change in changes if change.action is Action.DELETE]
+    deletes, held = len(deleted), sum(count_members(view) for view in views)
     if confirmed == deletes:
         return
     way_out = f"look at the plan, then repeat with --confirm-deletes {deletes}"
     if confirmed is not None and deletes:
         yield Refusal(Refused.TOO_MANY, f"{confirmed} were confirmed, but there are {deletes}; {way_out}")
         return
+    live = {view.name: view.live for view in views}
+    clusters = [ref.cluster for ref in deleted if not is_asked_pool(spec, live[ref.cluster][ref])]
     departed = {name: None for name in clusters if is_departed(spec, name)}
     policy = spec.fleet.policy.prune
     if problem := _excess(sum(name not in departed for name in clusters), held, policy):
         yield Refusal(Refused.TOO_MANY, f"{problem}; {way_out}")
-    elif problem := _excess(deletes, held, policy):
+    elif problem := _excess(len(clusters), held, policy):
         yield from (Refusal(Refused.TOO_MANY, f"{problem}; {way_out}", name) for name in departed)
 
 

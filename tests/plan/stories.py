@@ -13,6 +13,7 @@ from reconciler.kueue.configuration import Settings
 from reconciler.leavers import Leavers, Seat
 from reconciler.links import Links
 from reconciler.objects import ClusterName
+from reconciler.observed import Observations
 from reconciler.plan import Looks, Plan, make_plan
 from reconciler.prediction import Prediction
 from reconciler.rollout import SeenConfiguration
@@ -56,7 +57,7 @@ def plan_of_story(story: Story) -> Plan:
     if not given.get("answers"):
         leavers = _leavers(spec, world, given.get("leavers"))
         configurations, links = _configurations(given.get("configuration")), _links(given.get("links"))
-        return plan_of(spec, world, given.get("confirmed"), leavers, configurations, links)
+        return plan_of(spec, world, given.get("confirmed"), leavers, configurations, Observations(links=links))
     (cluster,) = spec.clusters
     view = view_of(spec, cluster, world)
     asked = predictions_of(spec, desired_of(spec).objects, view)

@@ -2,8 +2,10 @@ from dataclasses import replace
 
 import pytest
 
+from reconciler.observed import Observations, Pool, PoolPlace
 from reconciler.ownership.applyset import Inventory
 from reconciler.plan import Action, Plan, Refused
+from reconciler.quantity import NANO, Quantity
 from tests.plan.worlds import HUB, World, applied_world, parse, plan_of
 
 
@@ -107,3 +109,39 @@ def test_suspension_of_the_fleet_holds_every_cluster() -> None:
         "kind: Fleet\nmetadata: {name: test}\nspec: {suspend: true}\n---\nkind: Cohort\nmetadata: {name: a}\nspec: {}\n"
     )
     assert [change.action for change in plan_of(parse(whole), World()).changes] == [Action.HOLD]
+
+
+MASTER = """apiVersion: vk.io/v1
+kind: MasterQueue
+metadata: {name: main}
+spec:
+  template: {cohort: pools}
+  flavors:
+  - name: nats
+    natsFlavor: {natsConnector: "nats:4222", natsSubject: s, virtualNode: vk, poolRegExp: "POOLS"}
+"""
+
+
+def dropped(pattern: str, confirmed: int | None = None) -> Plan:
+    """Of thirty pools, all but the first are gone at once."""
+    pools = [
+        Pool(PoolPlace("nats:4222", "s", name), {"cpu": Quantity(NANO)})
+        for name in ("a", *(f"p{n}" for n in range(29)))
+    ]
+    world = applied_world(parse(MASTER.replace("POOLS", "."), fleet(0)), seen=Observations(pools=tuple(pools)))
+    now = parse(MASTER.replace("POOLS", pattern), fleet(0))
+    return plan_of(now, world, confirmed, seen=Observations(pools=tuple(pools[:1])))
+
+
+def test_guard_does_not_count_flavors_of_pools_that_are_still_asked_for() -> None:
+    plan = dropped(".")
+    assert plan.count(Action.DELETE) == 29 and not plan.refusals
+
+
+def test_guard_counts_flavors_of_pools_that_git_asks_for_no_more() -> None:
+    assert refused(dropped("^a$")) == [Refused.TOO_MANY]
+
+
+@pytest.mark.parametrize(("confirmed", "is_refused"), [(29, False), (1, True)])
+def test_guard_takes_a_confirmation_for_pools_too(confirmed: int, *, is_refused: bool) -> None:
+    assert refused(dropped(".", confirmed)) == ([Refused.TOO_MANY] if is_refused else [])

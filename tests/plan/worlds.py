@@ -9,9 +9,8 @@ import yaml
 from reconciler.desired import Desired, DesiredObject, compute_desired, offline_api, written
 from reconciler.kueue.kinds import CANONICAL, GROUP, KIND_BY_NAME
 from reconciler.leavers import Departed, Leavers
-from reconciler.links import Links
 from reconciler.objects import ClusterName, Gap, Manifest, Ref, ref_of
-from reconciler.observed import Observations
+from reconciler.observed import NOTHING_SEEN, Observations
 from reconciler.ownership.applyset import Inventory, SetName
 from reconciler.ownership.dress import dress
 from reconciler.ownership.fields import is_settled
@@ -92,12 +91,12 @@ class World:
         return next(ref for ref in self.objects if str(ref) == name)
 
 
-def applied_world(spec: FleetSpec, before: World | None = None) -> World:
+def applied_world(spec: FleetSpec, before: World | None = None, seen: Observations = NOTHING_SEEN) -> World:
     """The clusters after everything that a fleet wants was applied."""
     start = before or World()
     written_ones = {
         entry.ref: applied(wanted_of(spec, entry), start.objects.get(entry.ref)).manifest
-        for entry in compute_desired(spec).objects
+        for entry in compute_desired(spec, seen).objects
     }
     inventories = {
         cluster.name: Inventory(cluster=cluster.name, cluster_uid=uid_of(cluster.name), tool="kfleet").with_members(
@@ -114,9 +113,9 @@ def plan_of(
     confirmed: int | None = None,
     leavers: Leavers | None = None,
     configurations: Mapping[ClusterName, SeenConfiguration] | None = None,
-    links: Links | None = None,
+    seen: Observations = NOTHING_SEEN,
 ) -> Plan:
-    desired = compute_desired(spec, Observations(leavers=leavers, links=links))
+    desired = compute_desired(spec, replace(seen, leavers=leavers))
     departed = [entry.cluster for entry in leavers.departed] if leavers else []
     views = [view_of(spec, cluster, world) for cluster in (*spec.clusters, *departed)]
     predictions = {
