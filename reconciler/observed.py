@@ -61,6 +61,9 @@ class UsePlace:
 
 Usage = Mapping[UsePlace, Amounts]
 
+# Of a Gap: the live queues and flavors of a cluster, by which it is known what is used, and what pools there were.
+LIVE_QUEUES = "usage of queues"
+
 
 @dataclass(frozen=True, slots=True)
 class Observations:
@@ -78,6 +81,11 @@ class Observations:
     leavers: Leavers | None = None
     configurations: Mapping[ClusterName, SeenConfiguration] = field(default_factory=dict)
     policy_shape: PolicyShape | None = None
+
+    @property
+    def unlisted(self) -> frozenset[ClusterName]:
+        """Clusters whose live queues could not be listed."""
+        return frozenset(gap.cluster for gap in self.gaps if gap.what == LIVE_QUEUES)
 
 
 NOTHING_SEEN = Observations()

@@ -7,7 +7,7 @@ becomes the most that was seen of it meanwhile, and not what was seen last: othe
 where something was a little smaller before.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -74,6 +74,21 @@ def shifted(ledger: Ledger, jump: timedelta) -> Ledger:
             for entry in ledger.entries
         )
     )
+
+
+def follow_buses(ledger: Ledger, buses: Collection[str]) -> Ledger:
+    """The same ledger where a bus got or lost a server, by which it is named: its pools are the same ones."""
+    found: dict[Source, Entry] = {}
+    for entry in ledger.entries:
+        place = entry.source.place
+        moved = entry
+        if isinstance(place, PoolPlace) and place.bus not in buses:
+            servers = set(place.bus.split(","))
+            same = [bus for bus in buses if servers & set(bus.split(","))]
+            source = replace(entry.source, place=replace(place, bus=same[0])) if len(same) == 1 else entry.source
+            moved = replace(entry, last=replace(entry.last, source=source))
+        found.setdefault(moved.source, moved)
+    return Ledger(tuple(found.values()))
 
 
 def is_worth_writing(old: Ledger, new: Ledger) -> bool:

@@ -1,6 +1,6 @@
 """From capacity to quota: who gets how much of each flavor on each cluster. Arithmetic alone, and exact."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -8,7 +8,7 @@ from reconciler.objects import ClusterName, Gap
 from reconciler.observed import Amounts, Capacities, FlavorPlace
 from reconciler.quantity import ZERO, Amount, Percent, Quantity, scale, split, unit_of
 from reconciler.spec.choices import CapacitySource
-from reconciler.spec.model import Flavor, FleetSpec, Queue, QuotaEntry
+from reconciler.spec.model import Cluster, Flavor, FleetSpec, Queue, QuotaEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,31 +23,46 @@ class Quota:
 
 @dataclass(frozen=True, slots=True)
 class QuotaTable:
-    """The quota of every queue on every cluster that has one of its flavors."""
+    """The quota of every queue on every cluster that has one of its flavors.
+
+    `unseen` are the flavors that a queue has a share of and whose capacity nobody knows, by queue.
+    """
 
     entries: Mapping[tuple[str, ClusterName], tuple[Quota, ...]]
     gaps: tuple[Gap, ...]
+    unseen: Mapping[str, tuple[FlavorPlace, ...]]
 
     def of(self, queue: Queue, cluster: ClusterName) -> tuple[Quota, ...]:
         """The entries of a queue on a cluster, in the queue's own order: Kueue tries flavors in it."""
         return self.entries.get((queue.name, cluster), ())
 
+    def unseen_of(self, queue: Queue, clusters: Iterable[Cluster]) -> str:
+        """What was not seen of the quota that a queue has on these clusters."""
+        names = {cluster.name for cluster in clusters}
+        unseen = [place for place in self.unseen.get(queue.name, ()) if place.cluster in names]
+        return "; ".join(f"the capacity of flavor {place.flavor} on {place.cluster} was not seen" for place in unseen)
+
 
 def compute_quota(spec: FleetSpec, seen: Capacities) -> QuotaTable:
-    """`seen` holds the capacity of flavors that are observed; static ones are in the spec."""
+    """`seen` holds the capacity of flavors that are observed; static ones are in the spec.
+
+    A share of what was not seen counts as 0, so that a new queue can be made.
+    """
     usable = _usable_capacities(spec, seen)
     shares = _split_shares(spec, usable)
     observed = {flavor.name for flavor in spec.flavors if flavor.capacity.source is not CapacitySource.STATIC}
     entries: dict[tuple[str, ClusterName], tuple[Quota, ...]] = {}
     gaps: dict[Gap, None] = {}
+    unseen: dict[str, tuple[FlavorPlace, ...]] = {}
     for queue, entry, place in _queue_entries(spec):
         capacity = usable.get(place)
         if capacity is None and _has_share(entry):
             gaps[Gap(place.cluster, f"capacity of flavor {place.flavor}", "not observed; its shares count as 0")] = None
+            unseen[queue.name] = (*unseen.get(queue.name, ()), place)
         key = (queue.name, place.cluster)
         quota = _quota(queue, entry, place, _Known(place.flavor in observed, capacity or {}, shares))
         entries[key] = (*entries.get(key, ()), quota)
-    return QuotaTable(entries, tuple(gaps))
+    return QuotaTable(entries, tuple(gaps), unseen)
 
 
 @dataclass(frozen=True, slots=True)

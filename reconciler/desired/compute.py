@@ -1,6 +1,7 @@
 """Stage 3: the spec and what was seen become the objects that each cluster should hold."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import chain
 
 from reconciler.desired.capacity import compute_quota
@@ -24,6 +25,9 @@ from reconciler.spec.model import FleetSpec
 def compute_desired(spec: FleetSpec, seen: Observations = NOTHING_SEEN) -> Desired:
     """Every object of every cluster. Two documents that ask for the same object are an error of the spec."""
     quota = compute_quota(spec, seen.capacities)
+    if seen.pools is None:
+        # Nobody looked at all: there is nothing that this look did not see.
+        quota = replace(quota, unseen={})
     waiting = still_here(spec, seen.leavers)
     queues = tuple(
         chain(
@@ -33,7 +37,7 @@ def compute_desired(spec: FleetSpec, seen: Observations = NOTHING_SEEN) -> Desir
         )
     )
     cluster_queues = [entry for entry in queues if entry.ref.kind == "ClusterQueue"]
-    masters = master_queue_objects(spec, seen.pools)
+    masters = master_queue_objects(spec, seen.pools, seen.unlisted)
     objects = tuple(
         chain(
             flavor_objects(spec),

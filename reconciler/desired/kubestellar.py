@@ -6,6 +6,7 @@ ClusterMetrics, are none of its business.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from reconciler.desired.capacity import Quota, QuotaTable
@@ -42,7 +43,8 @@ def kubestellar_objects(spec: FleetSpec, quota: QuotaTable, seen: Observations) 
     for queue in queues:
         entries = written_quota(queue) if queue.manager_quota else _sums_by_flavor(spec, queue, quota)
         manifest = cluster_queue(queue, manager, resource_groups(entries), namespaces.get(queue.name, ()))
-        yield from _queue_objects(manager, queue, manifest)
+        unseen = "" if queue.manager_quota else quota.unseen_of(queue, _offering(spec, queue))
+        yield from _queue_objects(manager, queue, manifest, unseen)
     yield from _flavors(spec, manager, queues)
     settings = spec.fleet.kubestellar
     shape = seen.policy_shape or shape_of_release(settings.version)
@@ -57,7 +59,7 @@ def cluster_labels(worker: Cluster, select_by: Sequence[str]) -> dict[str, str]:
     return {label: own[label] for label in select_by if label in own}
 
 
-def _queue_objects(manager: Cluster, queue: Queue, manifest: dict[str, Any]) -> Iterator[DesiredObject]:
+def _queue_objects(manager: Cluster, queue: Queue, manifest: dict[str, Any], unseen: str) -> Iterator[DesiredObject]:
     name = placement_check(queue)
     yield desired_object(
         manager, kueue_manifest("AdmissionCheck", name, {"controllerName": CONTROLLER}), queue.document
@@ -65,14 +67,18 @@ def _queue_objects(manager: Cluster, queue: Queue, manifest: dict[str, Any]) -> 
     own = manifest["spec"].get("admissionChecksStrategy", {}).get("admissionChecks", [])
     strategy = {"admissionChecks": [*own, {"name": name}]}
     content = {**manifest["spec"], "admissionChecksStrategy": strategy}
-    yield desired_object(manager, {**manifest, "spec": content}, queue.document)
+    yield replace(desired_object(manager, {**manifest, "spec": content}, queue.document), unseen=unseen)
+
+
+def _offering(spec: FleetSpec, queue: Queue) -> list[Cluster]:
+    """A drained worker takes no new jobs, and offers nothing."""
+    return [worker for worker in workers_of(spec, queue) if not worker.is_drained]
 
 
 def _sums_by_flavor(spec: FleetSpec, queue: Queue, quota: QuotaTable) -> list[Quota]:
-    """What the workers together offer of each flavor; a drained one takes no new jobs, and offers nothing."""
-    offering = [worker for worker in workers_of(spec, queue) if not worker.is_drained]
+    """What the workers together offer of each flavor."""
     known = [entry for worker in workers_of(spec, queue) for entry in quota.of(queue, worker.name)]
-    entries = [entry for worker in offering for entry in quota.of(queue, worker.name)]
+    entries = [entry for worker in _offering(spec, queue) for entry in quota.of(queue, worker.name)]
     return [_sum(name, known, entries) for name in dict.fromkeys(entry.flavor for entry in queue.quota)]
 
 

@@ -7,7 +7,7 @@ instead of one that does not exist; `Stop` and `StopAndHold`, which Kueue does n
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from reconciler.capacity.names import POOL_ANNOTATION, POOL_KEY, flavor_name, problem_of_pool
@@ -20,7 +20,7 @@ from reconciler.desired.room import Guest, Room, left_out_text, room_on, seat
 from reconciler.desired.shape import desired_object, kueue_manifest
 from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.upgrade import to_canonical
-from reconciler.objects import Gap, Manifest
+from reconciler.objects import ClusterName, Gap, Manifest
 from reconciler.observed import Amounts, Freshness, Pool
 from reconciler.quantity import ZERO, Quantity
 from reconciler.spec.masterqueue import NOMINAL_DEFAULTS, MasterFlavor, MasterQueue
@@ -53,8 +53,13 @@ class _Chosen:
     covered: tuple[str, ...] = ()
 
 
-def master_queue_objects(spec: FleetSpec, pools: tuple[Pool, ...] | None) -> MasterObjects:
-    """The objects of every MasterQueue. Without `pools` nobody listened, which is a gap."""
+def master_queue_objects(
+    spec: FleetSpec, pools: tuple[Pool, ...] | None, unlisted: frozenset[ClusterName] = frozenset()
+) -> MasterObjects:
+    """The objects of every MasterQueue. Without `pools` nobody listened, which is a gap.
+
+    On clusters that are `unlisted` nobody could see which pools the live queues have.
+    """
     objects: list[DesiredObject] = []
     gaps: list[Gap] = []
     taken: set[str] = set()
@@ -66,8 +71,9 @@ def master_queue_objects(spec: FleetSpec, pools: tuple[Pool, ...] | None) -> Mas
         for cluster in clusters:
             where = f"MasterQueue {master.name}"
             gaps += [Gap(cluster.name, f"{where}: {what}", why) for what, why in {**unknown, **chosen.refused}.items()]
+            unseen = "the pools of the live queues could not be listed" if cluster.name in unlisted else ""
             objects += (
-                desired_object(cluster, manifest, master.document, *notes)
+                replace(desired_object(cluster, manifest, master.document, *notes), unseen=unseen)
                 for manifest, notes in _manifests(master, chosen)
             )
     return MasterObjects(tuple(objects), tuple(gaps))

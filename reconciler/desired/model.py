@@ -13,7 +13,8 @@ class DesiredObject:
 
     `notes` say in a few words why it is so, where the document alone does not tell. `token` is what a Secret holds
     beside its manifest. `held` says why the content is not known: such an object is left as it is, also where it is
-    missing. `origin` is a short name for what the spec alone says, where observations have a say too.
+    missing. `unseen` says what a quota counts as nothing only because nobody saw it: where there is such a quota, it is
+    not made smaller by that. `origin` is a short name for what the spec alone says, where observations have a say too.
     """
 
     ref: Ref
@@ -22,6 +23,7 @@ class DesiredObject:
     notes: tuple[str, ...] = ()
     token: TokenWish | None = None
     held: str = ""
+    unseen: str = ""
     origin: str = ""
 
 

@@ -44,7 +44,8 @@ def multikueue_objects(
         entries = written_quota(queue) if queue.manager_quota else [_sum_of_workers(seating, quota)]
         groups = resource_groups(entries)
         manifest = cluster_queue(queue, manager, groups, namespaces.get(queue.name, ()))
-        yield from _queue_objects(manager, seating, manifest)
+        unseen = "" if queue.manager_quota else quota.unseen_of(queue, seating.offering)
+        yield from _queue_objects(manager, seating, manifest, unseen)
     yield from _flavors(spec, manager, queues)
     yield from _logins(spec, manager, seatings, seen.links)
     yield from _last_logins(spec, manager, seatings, seen.links, waiting)
@@ -115,7 +116,9 @@ def _last_logins(
     yield from kept_logins(spec, manager, last, links)
 
 
-def _queue_objects(manager: Cluster, seating: _Seating, manifest: dict[str, Any]) -> Iterator[DesiredObject]:
+def _queue_objects(
+    manager: Cluster, seating: _Seating, manifest: dict[str, Any], unseen: str
+) -> Iterator[DesiredObject]:
     queue, name = seating.queue, check_name(seating.queue)
     content = {"clusters": seating.names} | without_empty({"quotaManagement": queue.quota_management})
     config = kueue_manifest("MultiKueueConfig", name, content)
@@ -125,7 +128,8 @@ def _queue_objects(manager: Cluster, seating: _Seating, manifest: dict[str, Any]
     check = {"controllerName": CONTROLLER, "parameters": parameters}
     yield desired_object(manager, kueue_manifest("AdmissionCheck", name, check), queue.document)
     notes = (_quota_note(seating), *((_ALL_DRAINED,) if seating.is_drained else ()))
-    yield desired_object(manager, _checked_by(name, _stopped_if_drained(manifest, seating)), queue.document, *notes)
+    checked = _checked_by(name, _stopped_if_drained(manifest, seating))
+    yield replace(desired_object(manager, checked, queue.document, *notes), unseen=unseen)
 
 
 def _stopped_if_drained(manifest: dict[str, Any], seating: _Seating) -> dict[str, Any]:

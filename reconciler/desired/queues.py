@@ -1,6 +1,7 @@
 """Flavors, cohorts and queues of a cluster."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from reconciler.desired.capacity import Quota, QuotaTable
@@ -35,7 +36,8 @@ def queue_objects(spec: FleetSpec, quota: QuotaTable) -> Iterator[DesiredObject]
             groups = resource_groups(quota.of(queue, cluster.name))
             checked = with_provisioning(spec, queue)
             manifest = cluster_queue(checked, cluster, groups, namespaces.get(queue.name, ()))
-            yield desired_object(cluster, manifest, queue.document)
+            made = desired_object(cluster, manifest, queue.document)
+            yield replace(made, unseen=quota.unseen_of(queue, [cluster]))
 
 
 def cohort_objects(spec: FleetSpec, queues: Iterable[DesiredObject]) -> Iterator[DesiredObject]:

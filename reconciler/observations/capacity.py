@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
-from reconciler.capacity.ledger import merge
+from reconciler.capacity.ledger import follow_buses, merge
 from reconciler.capacity.model import EMPTY, CapacityLook, Ledger, Look, Sighting, Source, in_order
 from reconciler.capacity.names import flavor_name
 from reconciler.capacity.nodes import Node, count
@@ -20,7 +20,7 @@ from reconciler.observations.ledger import Kept, LedgerPlace, find_ledger
 from reconciler.observations.metrics import find_metrics
 from reconciler.observations.nodes import look_at_nodes
 from reconciler.observations.usage import list_kueue, read_usage
-from reconciler.observed import PoolPlace, Usage
+from reconciler.observed import LIVE_QUEUES, PoolPlace, Usage
 from reconciler.ports import BusPort, ClusterPort
 from reconciler.quantity import ZERO
 from reconciler.spec.choices import CapacitySource
@@ -63,7 +63,8 @@ def observe_capacity(
     with ThreadPoolExecutor(max(len(clusters), 1)) as pool:
         look_at = partial(_look_at, spec, ports, sources)
         looks = dict(zip((cluster.name for cluster in clusters), pool.map(look_at, clusters), strict=True))
-        known = _with_recalled(spec, sources, looks, before.ledger)
+        remembered = follow_buses(before.ledger, [bus.name for bus in sources.buses])
+        known = _with_recalled(spec, sources, looks, remembered)
         expected = {source for group in sources.groups for source in group.named}
         expected |= {entry.source for entry in known.entries if isinstance(entry.source.place, PoolPlace)}
         heard = listen(buses.ports, sources, frozenset(expected), observe_for)
@@ -116,7 +117,7 @@ def _look_at(spec: FleetSpec, ports: Ports, sources: Sources, cluster: Cluster) 
         queues = list_kueue(port, "clusterqueues")
         flavors = list_kueue(port, "resourceflavors") if _has_pools(spec, cluster) else ()
     except ClusterError as error:
-        gaps = (Gap(cluster.name, "usage of queues", error.problem),)
+        gaps = (Gap(cluster.name, LIVE_QUEUES, error.problem),)
     return _ClusterLook(
         tuple(sighting for part in parts for sighting in part.sightings),
         queues,

@@ -16,6 +16,7 @@ from reconciler.plan.fields import FIELD_MANAGER, abandoned, changed_fields, con
 from reconciler.plan.masking import TO_BE_ISSUED, masked_problem
 from reconciler.plan.model import Action, Cause, Change, FieldChange, Reason, Refusal, Refused
 from reconciler.plan.sending import why_not_yet
+from reconciler.plan.unseen import why_unseen
 from reconciler.prediction import ClusterView, Conflict, Prediction
 from reconciler.spec.choices import Adopt, Conflicts, Policy
 
@@ -57,6 +58,7 @@ def decide(prediction: Prediction, judge: Judge) -> Change | Refusal:
         or _keep_equal(prediction, judge)
         or _refuse_contested(prediction, judge)
         or _put_off(prediction, judge)
+        or _leave_unseen(prediction)
         or _update(prediction, judge)
     )
 
@@ -159,6 +161,11 @@ def _keep_equal(prediction: Prediction, judge: Judge) -> Change | None:
 def _put_off(prediction: Prediction, judge: Judge) -> Change | None:
     why = why_not_yet(prediction, judge.view)
     return _change(prediction, Action.HOLD, Reason.IN_USE, why) if why else None
+
+
+def _leave_unseen(prediction: Prediction) -> Change | None:
+    why = why_unseen(prediction)
+    return _change(prediction, Action.HOLD, Reason.UNSEEN, why) if why else None
 
 
 def _update(prediction: Prediction, judge: Judge) -> Change:

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.capacity.ledger import is_worth_writing, merge, shifted
-from reconciler.capacity.model import EMPTY, Ledger
-from reconciler.observed import Freshness
+from reconciler.capacity.ledger import follow_buses, is_worth_writing, merge, shifted
+from reconciler.capacity.model import EMPTY, Ledger, Source
+from reconciler.observed import Freshness, PoolPlace
 from reconciler.quantity import parse
+from reconciler.spec.choices import CapacitySource
 from tests.capacity.worlds import BUS, LONG, NODES, POOL, amounts, at, granted, look, remembered, rules, seen
 
 UNUSED = frozenset({POOL})
@@ -225,3 +226,23 @@ def test_nothing_is_dropped_while_it_may_be_in_use(story: list[tuple[int, int | 
         second += pause * 10
         ledger = merge(ledger, look(at(second), *(() if cpu is None else (seen(POOL, at(second), cpu),))), rules())
         assert isinstance(ledger, Ledger) and ledger.find(POOL) is not None
+
+
+@pytest.mark.parametrize("buses", [[f"{BUS},other:4222"], [BUS], [f"a:1,{BUS}", "b:1"]])
+def test_bus_with_another_server_has_the_same_pools(buses: list[str]) -> None:
+    (entry,) = follow_buses(remembered(cpu=8), buses).entries
+    assert isinstance(entry.source.place, PoolPlace)
+    assert (entry.source.place.bus, entry.source.place.name) == (buses[0], "cnaf")
+    assert entry.granted == amounts(cpu=8)
+
+
+@pytest.mark.parametrize("buses", [["other:4222"], [f"a:1,{BUS}", f"b:1,{BUS}"], []])
+def test_bus_that_may_be_another_one_takes_nobodys_pools(buses: list[str]) -> None:
+    assert follow_buses(remembered(), buses) == remembered()
+
+
+def test_pool_that_two_buses_had_is_one_where_they_are_one() -> None:
+    other = Source(CapacitySource.NATS, replace(POOL.place, bus="b:1"))  # type: ignore[type-var]
+    both = Ledger((*remembered(cpu=8).entries, *remembered(other, cpu=9).entries))
+    (entry,) = follow_buses(both, [f"b:1,{BUS}"]).entries
+    assert entry.granted == amounts(cpu=8)
