@@ -19,6 +19,8 @@ from reconciler.spec.choices import CapacityPolicy
 USUAL_PERIOD = timedelta(seconds=30)
 LONGEST_PERIOD = timedelta(minutes=5)
 SLACK = timedelta(seconds=5)
+# Less than that: who listens for as long as one-shot commands do by default has to be able to call a pool silent.
+LISTENING_SLACK = timedelta(seconds=3)
 # How far the recorded time of a sighting may lag behind, so that a pool that says the same again costs no write.
 STEP = timedelta(minutes=5)
 
@@ -52,7 +54,7 @@ def merge(ledger: Ledger, look: Look, rules: Rules) -> Ledger:
 
 def patience(period: timedelta | None) -> timedelta:
     """How long to listen before a pool can be called silent."""
-    return min(period or USUAL_PERIOD, LONGEST_PERIOD) + SLACK
+    return min(period or USUAL_PERIOD, LONGEST_PERIOD) + LISTENING_SLACK
 
 
 def effective_timeout(last: Sighting, asked: timedelta) -> timedelta:
@@ -71,6 +73,22 @@ def shifted(ledger: Ledger, jump: timedelta) -> Ledger:
                 changed_at=entry.changed_at + jump,
                 lower_since={name: since + jump for name, since in entry.lower_since.items()},
             )
+            for entry in ledger.entries
+        )
+    )
+
+
+def begin_anew(ledger: Ledger, now: datetime) -> Ledger:
+    """The ledger as a process begins with it that goes on: while it did not run, nodes were not silent.
+
+    The time at which they were seen again is written down now and then only; of pools, silence counts while somebody
+    listens anyway.
+    """
+    return Ledger(
+        tuple(
+            entry
+            if isinstance(entry.source.place, PoolPlace) or entry.freshness is Freshness.STALE
+            else replace(entry, last=replace(entry.last, seen_at=now))
             for entry in ledger.entries
         )
     )

@@ -205,17 +205,26 @@ class NatsFeed:
         return True
 
     def _period(self, subject: str, now: float) -> timedelta | None:
-        """The longest of the last few pauses; two messages in a row say nothing about how often a pool speaks."""
         if subject in self._last:
             pauses = (*self._intervals.get(subject, ()), now - self._last[subject])
             self._intervals[subject] = pauses[-INTERVALS:]
         self._last[subject] = now
-        known = self._intervals.get(subject, ())
-        return timedelta(seconds=max(known)) if len(known) > 1 else None
+        return period_of(self._intervals.get(subject, ()))
 
     def _tell(self) -> None:
         self._version += 1
         self._changed.notify_all()
+
+
+def period_of(pauses: tuple[float, ...]) -> timedelta | None:
+    """How often a pool speaks, by the last pauses between its messages; two messages in a row say nothing about that.
+
+    The longest pause, but for one that stands alone among many: that was an outage.
+    """
+    last = sorted(pauses[-INTERVALS:])
+    if len(last) < 2:
+        return None
+    return timedelta(seconds=last[-1] if len(last) < INTERVALS else last[-2])
 
 
 def _options(login: Login) -> Mapping[str, Any]:

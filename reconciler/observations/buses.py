@@ -32,16 +32,17 @@ def listen(
 ) -> BusLook:
     """Listen until every expected pool spoke, or for as long as asked, and not at all for no time.
 
-    A bus gets a moment to be reached however short the time is; after that it is not waited for.
+    A bus gets a moment to be reached however short the time is; after that it is not waited for. What it takes is no
+    time of listening: a pool is called silent by that.
     """
     start = time.monotonic()
-    deadline = start + observe_for.total_seconds()
     reached_by = start + (CONNECTED_WITHIN.total_seconds() if observe_for else 0)
+    deadline = reached_by + observe_for.total_seconds()
     while True:
         heard = {name: bus.heard() for name, bus in buses.items()}
         now = time.monotonic()
         coming = [name for name, one in heard.items() if one.problem and now < reached_by]
-        waited_for = [*coming, *(name for name, one in heard.items() if not one.problem)]
+        waited_for = [*coming, *(name for name, one in heard.items() if not one.problem and one.listened < observe_for)]
         if not coming and (now >= deadline or not _is_awaited(heard, waited_for, sources, expected)):
             return read_heard(heard, sources)
         buses[waited_for[0]].wait(POLL)

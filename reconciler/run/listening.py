@@ -4,10 +4,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from reconciler.capacity.due import next_due
-from reconciler.capacity.ledger import is_worth_writing, shifted
+from reconciler.capacity.ledger import begin_anew, is_worth_writing, shifted
 from reconciler.capacity.model import CapacityLook, Ledger
 from reconciler.capacity.sources import Sources, find_sources, rules_for
 from reconciler.errors import ClusterError
@@ -111,7 +112,7 @@ class Listening:
             return None
         kept = find_kept(spec, ports)
         refuse_unread(spec, kept.problem if kept.is_unread else "")
-        return kept
+        return replace(kept, ledger=begin_anew(kept.ledger, datetime.now(UTC)))
 
     def _follow_clock(self) -> None:
         """A clock that was set, or stood still with its machine, makes nothing older that is remembered."""

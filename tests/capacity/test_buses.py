@@ -11,7 +11,7 @@ from typing import Any
 import nats
 import pytest
 
-from reconciler.edges.nats import LARGEST_PAYLOAD, MOST_SUBJECTS, Login, NatsFeed
+from reconciler.edges.nats import LARGEST_PAYLOAD, MOST_SUBJECTS, Login, NatsFeed, period_of
 from reconciler.edges.nats_login import find_login
 from reconciler.errors import BusError
 from reconciler.sandbox.certificates import make_authority, make_client_pair, make_server_pair
@@ -262,6 +262,24 @@ def test_wait_ends_when_something_is_heard(tmp_path: Path) -> None:
         assert not feed.wait(timedelta(milliseconds=10))
         publish(server.address, ("pools.cnaf", b"{}"))
         assert feed.wait(timedelta(seconds=30))
+
+
+@pytest.mark.parametrize(
+    ("pauses", "period"),
+    [
+        ((), None),
+        ((30,), None),
+        ((1, 30), 30),
+        ((30, 600), 600),
+        ((30, 30, 30, 30, 30), 30),
+        ((30, 30, 30, 30, 600), 30),
+        ((30, 30, 600, 30, 31, 30), 31),
+        ((1, 1, 1, 30, 30), 30),
+        ((600, 600, 30, 30, 30, 30), 30),
+    ],
+)
+def test_period_of_a_pool_is_not_the_outage_that_it_once_had(pauses: tuple[float, ...], period: float | None) -> None:
+    assert period_of(pauses) == (None if period is None else timedelta(seconds=period))
 
 
 @pytest.mark.parametrize(

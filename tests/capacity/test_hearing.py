@@ -1,6 +1,7 @@
 """What one-shot commands wait for on a message bus."""
 
 import threading
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -11,6 +12,7 @@ from reconciler.capacity.message import problem_of_message
 from reconciler.capacity.sources import Sources, find_sources
 from reconciler.edges.nats import Login, NatsFeed
 from reconciler.observations.buses import listen
+from reconciler.ports import Heard
 from reconciler.spec import FleetFiles, parse_fleet
 from tests.capacity.documents import announcement
 from tests.capacity.nats_servers import Server, running
@@ -77,3 +79,28 @@ def test_garbage_is_told_by_its_subject_and_only_where_somebody_asks_for_the_poo
     heard = listen({server.address: feed}, sources, frozenset(), timedelta())
     assert heard.problems == (f"{server.address}: pools.cnaf: the message is no JSON",)
     assert [sighting.amounts["cpu"] for sighting in heard.sightings] == [amounts(cpu=8)["cpu"]]
+
+
+class LateBus:
+    """A bus that is reached after half a second."""
+
+    def __init__(self) -> None:
+        self._reached = time.monotonic() + 0.5
+
+    def heard(self) -> Heard:
+        listened = time.monotonic() - self._reached
+        return Heard(problem="not connected yet") if listened < 0 else Heard(listened=timedelta(seconds=listened))
+
+    def wait(self, timeout: timedelta) -> bool:
+        time.sleep(min(timeout.total_seconds(), 0.05))
+        return False
+
+    def close(self) -> None: ...
+
+
+def test_time_to_reach_a_bus_is_no_time_of_listening() -> None:
+    text = FLEET.format("nats:4222")
+    sources = find_sources(parse_fleet(FleetFiles("test", "", {"fleet/all.yaml": text.encode()})))
+    expected = frozenset(source for group in sources.groups for source in group.named)
+    heard = listen({"nats:4222": LateBus()}, sources, expected, timedelta(seconds=1))
+    assert heard.listened["nats:4222"] >= timedelta(seconds=1)

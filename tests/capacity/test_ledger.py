@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.capacity.ledger import follow_buses, is_worth_writing, merge, shifted
+from reconciler.capacity.ledger import begin_anew, follow_buses, is_worth_writing, merge, shifted
 from reconciler.capacity.model import EMPTY, Ledger, Source
 from reconciler.observed import Freshness, PoolPlace
+from reconciler.pipeline.capacity import OBSERVE_FOR
 from reconciler.quantity import parse
 from reconciler.spec.choices import CapacitySource
 from tests.capacity.worlds import BUS, LONG, NODES, POOL, amounts, at, granted, look, remembered, rules, seen
@@ -114,7 +115,7 @@ def test_silent_pool_is_dropped_only_when_it_is_old_and_unused() -> None:
     assert granted(merge(remembered(), look(at(1000), unused=UNUSED), policy)) == ""
 
 
-@pytest.mark.parametrize("listened", [{}, {BUS: timedelta(seconds=34)}, {"other:4222": LONG}])
+@pytest.mark.parametrize("listened", [{}, {BUS: timedelta(seconds=32)}, {"other:4222": LONG}])
 def test_silence_counts_only_while_somebody_listened(listened: dict[str, timedelta]) -> None:
     ledger = merge(remembered(), look(at(10_000), listened=listened, unused=UNUSED), rules())
     assert granted(ledger) == "100"
@@ -246,3 +247,26 @@ def test_pool_that_two_buses_had_is_one_where_they_are_one() -> None:
     both = Ledger((*remembered(cpu=8).entries, *remembered(other, cpu=9).entries))
     (entry,) = follow_buses(both, [f"b:1,{BUS}"]).entries
     assert entry.granted == amounts(cpu=8)
+
+
+def test_one_shot_run_listens_long_enough_to_call_a_pool_silent() -> None:
+    listened = {BUS: OBSERVE_FOR}
+    assert granted(merge(remembered(), look(at(10_000), listened=listened), rules())) == "0"
+    late = merge(EMPTY, look(at(0), seen(POOL, at(0), 100, period=31.5)), rules())
+    assert granted(merge(late, look(at(10_000), listened=listened), rules())) == "0"
+
+
+def test_restart_gives_nodes_their_time_again_and_pools_no_more_than_they_have() -> None:
+    both = Ledger((*remembered(NODES).entries, *remembered(POOL).entries))
+    policy = replace(
+        rules(timeout=90, source=NODES), timeouts={NODES: timedelta(seconds=90), POOL: timedelta(seconds=90)}
+    )
+    begun = begin_anew(both, at(280))
+    assert granted(merge(begun, look(at(300)), policy), NODES) == "100"
+    assert granted(merge(begun, look(at(300)), policy), POOL) == "0"
+    assert granted(merge(begun, look(at(400)), policy), NODES) == "0"
+
+
+def test_restart_wakes_nothing_that_was_silent() -> None:
+    stale = merge(remembered(NODES), look(at(300)), rules(source=NODES))
+    assert begin_anew(stale, at(310)) == stale
