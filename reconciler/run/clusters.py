@@ -14,13 +14,13 @@ from reconciler.objects import ClusterName, Gap
 from reconciler.ownership.applyset import SetName
 from reconciler.pipeline.online import Connections, connect
 from reconciler.predict.look import IDENTITY
+from reconciler.run.pauses import Pauses
 from reconciler.spec import FleetSpec
 
 log = logging.getLogger(__name__)
 
 # Tokens in files and Secrets change; so long an old one may be used.
 OPENED_FOR = 60.0
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 
 
 class Clusters:
@@ -29,6 +29,7 @@ class Clusters:
         self._servers: dict[ClusterName, WatchedServer] = {}
         self._opened: tuple[float, str, Connections] | None = None
         self._absent: dict[ClusterName, str] = {}
+        self._pauses = Pauses()
         self._inventories: dict[ClusterName, str] = {}
         self._lock = threading.Lock()
         self._ended = threading.Event()
@@ -51,8 +52,10 @@ class Clusters:
             raise ClusterError(name, plain.lost.get(name, "no connection"))
         return self._servers[name]
 
-    def note_absent(self, absent: Mapping[ClusterName, str]) -> None:
-        """Clusters that did not answer: they are left out until they do."""
+    def note(self, absent: Mapping[ClusterName, str], well: Iterable[ClusterName]) -> None:
+        """Clusters that did not answer, or too late: they are left out until they do, and for longer each time."""
+        for name in well:
+            self._pauses.end(name)
         for name, problem in absent.items():
             with self._lock:
                 if name not in self._servers or name in self._absent:
@@ -102,9 +105,8 @@ class Clusters:
 
     def _await_return(self, name: ClusterName) -> None:
         """Ask in the background what every look asks first; by then the way to the cluster may be another one."""
-        pause = FIRST_PAUSE
-        while not self._ended.wait(pause) and not self._is_back(name):
-            pause = min(2 * pause, LONGEST_PAUSE)
+        while not self._ended.wait(self._pauses.next(name)) and not self._is_back(name):
+            log.debug("cluster still lost", extra={"cluster": name})
         with self._lock:
             self._absent.pop(name, None)
         if not self._ended.is_set():

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
@@ -29,6 +29,8 @@ log = logging.getLogger(__name__)
 
 # The next cycle comes soon: nobody has to wait long here for one cluster.
 PATIENCE, AWAITED = timedelta(seconds=5), timedelta(seconds=1)
+# Nobody waits longer than this, again and again, for a cluster that then does not do what it was asked.
+LONGEST_WAIT = 1.0
 NO_DUE = timedelta(days=1)
 
 
@@ -69,12 +71,14 @@ class Cycle:
         looking = self._listening.looking(computed.spec, connections.ports)
         observed = observe_fleet(computed, connections, looking=looking)
         looks = self._looks = look_at_fleet(observed, connections, is_applying=True, before=self._looks)
+        looked = time.monotonic()
         plan = make_plan(observed.spec, looks)
         manager = computed.spec.manager
         patience = Patience(total=PATIENCE, forbidden=forbidden, awaited=AWAITED)
         # Also without a change to write: inventories may have to follow, which costs nothing where they are right.
         outcomes = apply_plan(plan, connections.ports, manager.name if manager else None, patience)
-        self._clusters.note_absent(_absent(looks))
+        absent = find_absent(looks, outcomes, looked - started, time.monotonic() - looked)
+        self._clusters.note(absent, [view.name for view in looks.views if view.name not in absent])
         is_writing = not computed.spec.is_suspended(keeper_of(computed.spec).name) and not forbidden()
         self._listening.remember(computed.spec, connections.ports if is_writing else {}, observed.look)
         if is_writing:
@@ -130,6 +134,23 @@ class Cycle:
                 log.warning("event", extra={"problem": error.problem})
 
 
-def _absent(looks: Looks) -> dict[ClusterName, str]:
-    """Clusters that do not answer, with the reason. One that refuses a write does answer."""
-    return {view.name: view.gaps[0].why for view in looks.views if not view.is_reachable and view.gaps}
+def find_absent(
+    looks: Looks, outcomes: Iterable[ClusterOutcome], looking: float, writing: float
+) -> dict[ClusterName, str]:
+    """Clusters to leave alone for a while, with the reason: those that do not answer, and those that were waited for.
+
+    `looking` and `writing` are the seconds that this took for all of them together. A cluster that refuses something at
+    once keeps nobody waiting, and goes on with the rest.
+    """
+    failed = {one.name: problem for one in outcomes if writing > LONGEST_WAIT and (problem := _failure(one))}
+    unseen = {
+        view.name: view.gaps[0].why
+        for view in looks.views
+        if view.gaps and (not view.is_reachable or looking > LONGEST_WAIT)
+    }
+    return failed | unseen
+
+
+def _failure(cluster: ClusterOutcome) -> str:
+    failed = (f"{one.ref}: {one.problem}" for one in cluster.outcomes if one.problem and not one.is_waiting)
+    return cluster.problem or next(failed, "")
