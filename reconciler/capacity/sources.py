@@ -45,8 +45,17 @@ class Sources:
     def buses(self) -> tuple[Bus, ...]:
         return tuple({group.bus.name: group.bus for group in self.groups}.values())
 
+    def asked_of(self, bus: Bus) -> tuple[NatsFlavor, ...]:
+        return tuple(group.pools for group in self.groups if group.bus.name == bus.name)
+
     def subjects_of(self, bus: Bus) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(group.pools.subject for group in self.groups if group.bus.name == bus.name))
+        return tuple(dict.fromkeys(pools.subject for pools in self.asked_of(bus)))
+
+    def find_pool(self, bus: str, subject: str) -> PoolPlace | None:
+        """The pool that speaks on a subject; None where nobody asks for it."""
+        above, _, name = subject.rpartition(".")
+        place = PoolPlace(bus, above, name)
+        return place if any(group.has(place) for group in self.groups) else None
 
     def timeout_of(self, source: Source, usual: timedelta) -> timedelta | None:
         """The longest timeout that anybody gives to a source; None where nobody asks for it."""

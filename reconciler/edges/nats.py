@@ -57,11 +57,18 @@ class _Said:
 class NatsFeed:
     """Listens from its making until it is closed, and connects again by itself.
 
-    `check` says what is wrong with a payload, or nothing. Whoever spoke last is the last one in `_said`.
+    `check` says what is wrong with a payload, or nothing; a subject that is not asked for is not listened to. Whoever
+    spoke last is the last one in `_said`.
     """
 
-    def __init__(self, login: Login, subjects: Iterable[str], check: Callable[[bytes], str]) -> None:
-        self._login, self._subjects, self._check = login, tuple(subjects), check
+    def __init__(
+        self,
+        login: Login,
+        subjects: Iterable[str],
+        check: Callable[[bytes], str],
+        is_asked: Callable[[str], bool] = lambda _: True,
+    ) -> None:
+        self._login, self._subjects, self._check, self._is_asked = login, tuple(subjects), check, is_asked
         self._changed = threading.Condition()
         self._said: dict[str, _Said] = {}
         self._bad: dict[str, str] = {}
@@ -178,6 +185,8 @@ class NatsFeed:
 
     async def _on_message(self, message: Msg) -> None:
         subject, ticks = message.subject, time.monotonic()
+        if not self._is_asked(subject):
+            return
         is_short = len(message.data) <= LARGEST_PAYLOAD
         problem = self._check(message.data) if is_short else ""
         with self._changed:

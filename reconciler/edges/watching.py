@@ -17,13 +17,14 @@ log = logging.getLogger(__name__)
 
 PAGE = 500
 LASTS = 300  # seconds after which the server ends a watch, so that a new one begins
+CONNECTIONS = 64  # a collection beyond them is listed again and again instead of followed
 SILENT = 90.0  # a server sends a bookmark every minute; after that much silence the connection is dead
 
 
 class Stream:
     def __init__(self, server: ApiServer) -> None:
         self._server = server
-        self._pool = new_pool(server.access, connections=64)
+        self._pool = new_pool(server.access, connections=CONNECTIONS)
 
     def close(self) -> None:
         self._pool.clear()
@@ -43,14 +44,15 @@ class Stream:
     def events(self, path: str, selector: str, version: str) -> Iterator[dict[str, Any]]:
         query = {"watch": "1", "resourceVersion": version, "allowWatchBookmarks": "true", "timeoutSeconds": str(LASTS)}
         query |= {"labelSelector": selector} if selector else {}
-        timeout = urllib3.Timeout(connect=self._server.timeout.total_seconds() / 6, read=SILENT)
+        patience = self._server.timeout.total_seconds() / 6
         started = time.monotonic()
         try:
             answer = self._pool.request(
                 "GET",
                 f"{self._server.access.server}{path}?{urlencode(query)}",
                 headers=self._server.access.headers,
-                timeout=timeout,
+                timeout=urllib3.Timeout(connect=patience, read=SILENT),
+                pool_timeout=patience,
                 preload_content=False,
             )
             facts = {"cluster": self._server.cluster, "method": "WATCH", "path": path, "status": answer.status}

@@ -97,10 +97,5 @@ def _is_awaited(
 
 def _places(bus: str, subjects: Iterable[str], sources: Sources) -> Mapping[PoolPlace, str]:
     """The pools that somebody asks for, with the subject of each."""
-    found = {}
-    for subject in subjects:
-        above, _, name = subject.rpartition(".")
-        place = PoolPlace(bus, above, name)
-        if any(group.has(place) for group in sources.groups):
-            found[place] = subject
-    return found
+    found = ((sources.find_pool(bus, subject), subject) for subject in subjects)
+    return {place: subject for place, subject in found if place is not None}

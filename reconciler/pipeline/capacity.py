@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 
 from reconciler.capacity.conditions import find_overcommit, find_silent
 from reconciler.capacity.counted import count_capacities, count_pools
@@ -99,8 +100,13 @@ def open_buses(spec: FleetSpec, sources: Sources, ports: Ports, chosen: Iterable
         except BusError as error:
             problems[bus.name] = error.problem
         else:
-            opened[bus.name] = NatsFeed(login, sources.subjects_of(bus), problem_of_message)
+            is_asked = partial(_is_asked, sources, bus.name)
+            opened[bus.name] = NatsFeed(login, sources.subjects_of(bus), problem_of_message, is_asked)
     return Buses(opened, problems)
+
+
+def _is_asked(sources: Sources, bus: str, subject: str) -> bool:
+    return sources.find_pool(bus, subject) is not None
 
 
 def with_look(spec: FleetSpec, seen: Observations, look: CapacityLook | None) -> Observations:

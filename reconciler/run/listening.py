@@ -19,6 +19,7 @@ from reconciler.pipeline.capacity import Looking, open_buses, refuse_unread
 from reconciler.ports import BusPort, ClusterPort
 from reconciler.spec import FleetSpec
 from reconciler.spec.keeper import keeper_of
+from reconciler.spec.masterqueue import NatsFlavor
 from reconciler.spec.nats import Bus
 
 log = logging.getLogger(__name__)
@@ -35,7 +36,7 @@ SHORTEST_REST, LONGEST_REST = 0.025, 1.0
 LARGEST_DRIFT = timedelta(seconds=2)
 
 Ports = Mapping[ClusterName, ClusterPort]
-BusKey = tuple[Bus, tuple[str, ...]]
+BusKey = tuple[Bus, tuple[NatsFlavor, ...]]
 
 
 class Listening:
@@ -129,7 +130,7 @@ class Listening:
     def _listen_to(self, spec: FleetSpec, ports: Ports) -> None:
         """Open what is new and close what nobody asks for; a bus without a way to log in is tried now and then."""
         sources = find_sources(spec)
-        wanted = {(bus, sources.subjects_of(bus)): bus for bus in sources.buses}
+        wanted = {(bus, sources.asked_of(bus)): bus for bus in sources.buses}
         for key in [key for key in self._heard if key not in wanted]:
             self._heard.pop(key).close()
         self._renew(spec, sources, ports)
@@ -178,6 +179,9 @@ class Listening:
                 before, woken = woken, time.monotonic()
                 rest = next_rest(rest, woken - before)
                 self._ended.wait(rest)
+            else:
+                # Pools that only repeat themselves are many, too.
+                self._ended.wait(SHORTEST_REST)
 
 
 def next_rest(rest: float, quiet: float) -> float:

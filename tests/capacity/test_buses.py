@@ -211,6 +211,21 @@ def test_feed_is_bounded(tmp_path: Path) -> None:
         assert len(feed.heard().messages) == MOST_SUBJECTS
 
 
+def test_pool_that_nobody_asks_for_takes_nobodys_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reconciler.edges.nats.MOST_SUBJECTS", 3)
+    with running(tmp_path) as server:
+        feed = NatsFeed(Login((server.address,)), ["pools"], problem_of_text, lambda subject: subject == "pools.cnaf")
+        try:
+            eventually(lambda: not feed.heard().problem)
+            publish(server.address, *((f"pools.{name}", b"bad") for name in "abcd"))
+            publish(server.address, *((f"pools.{name}", b"{}") for name in "abcd"), ("pools.cnaf", b"{}"))
+            eventually(lambda: feed.heard().messages or feed.heard().ignored)
+            heard = feed.heard()
+            assert heard.messages.keys() == {"pools.cnaf"} and not heard.bad and not heard.ignored
+        finally:
+            feed.close()
+
+
 def test_pool_that_has_not_spoken_for_long_makes_room_for_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

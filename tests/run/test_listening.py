@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
@@ -18,6 +19,7 @@ from reconciler.ports import Heard
 from reconciler.run.listening import RENEWED_AFTER, SHORTEST_REST, WRITTEN_EVERY, Listening, next_rest
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.spec import FleetFiles, FleetSpec, parse_fleet
+from reconciler.spec.nats import Bus
 from tests.capacity.documents import announcement
 from tests.capacity.nats_servers import running
 from tests.capacity.worlds import remembered
@@ -38,14 +40,14 @@ spec: {{role: standalone}}
 """
 
 
-def spec_of(*addresses: str, locked: str = LOCKED) -> FleetSpec:
+def spec_of(*addresses: str, locked: str = LOCKED, pattern: str = "^") -> FleetSpec:
     """A fleet with a flavor of each bus; the `locked` one wants a token."""
     flavors = (
         f"""---
 apiVersion: kfleet.dev/v1alpha1
 kind: Flavor
 metadata: {{name: flavor-{number}}}
-spec: {{capacity: {{source: nats, nats: {{connector: "nats://{address}", subject: pools, poolRegExp: "^"}}}}}}
+spec: {{capacity: {{source: nats, nats: {{connector: "nats://{address}", subject: pools, poolRegExp: "{pattern}"}}}}}}
 """
         for number, address in enumerate(addresses)
     )
@@ -133,24 +135,63 @@ def test_bus_with_news_all_the_time_wakes_now_and_then(tmp_path: Path) -> None:
         assert buses is not None
         feed = buses.ports[server.address]
         eventually(lambda: not feed.heard().problem)
-        many = 200
-        publish_slowly(server.address, many)
+        before, started = len(woken), time.monotonic()
+        many = publish_for(server.address, 2.0)
         last = announcement(str(many - 1))
         eventually(lambda: feed.heard().messages["pools.a"].payload == last)
-        assert 0 < len(woken) < many / 4
+        wakeups, seconds = len(woken) - before, time.monotonic() - started
+        # However far apart the messages are on a slow machine: as often as they rest at first, and no more.
+        assert 0 < wakeups <= min(many, seconds / SHORTEST_REST + 2)
     listening.close()
 
 
-def publish_slowly(address: str, many: int) -> None:
-    async def send() -> None:
+def publish_for(address: str, seconds: float) -> int:
+    """Something new all the time; how many messages that were."""
+
+    async def send() -> int:
         connection = await nats.connect(address)
-        for number in range(many):
+        ended, number = time.monotonic() + seconds, 0
+        while time.monotonic() < ended:
             await connection.publish("pools.a", announcement(str(number)))
             await connection.flush()
-            await asyncio.sleep(0.01)
+            number += 1
+            await asyncio.sleep(0.005)
         await connection.drain()
+        return number
 
-    asyncio.run(send())
+    return asyncio.run(send())
+
+
+def test_bus_whose_pools_repeat_themselves_is_not_looked_at_all_the_time() -> None:
+    class Repeating:
+        looks = 0
+
+        def heard(self) -> Heard:
+            self.looks += 1
+            return Heard()
+
+        def wait(self, _: timedelta) -> bool:
+            return True
+
+        def close(self) -> None: ...
+
+    woken: list[str] = []
+    listening, bus, started = Listening(woken.append), Repeating(), time.monotonic()
+    listening._begin((Bus("nats:4222", "nats"), ()), bus)
+    eventually(lambda: bus.looks > 10)
+    looks, seconds = bus.looks, time.monotonic() - started
+    listening.close()
+    assert looks <= seconds / SHORTEST_REST + 2
+    assert woken == ["nats: nats:4222"]
+
+
+def test_bus_is_asked_anew_for_pools_that_came_later(listening: Listening, tmp_path: Path) -> None:
+    with running(tmp_path) as server:
+        before = listening.looking(spec_of(server.address), {}).buses
+        same = listening.looking(spec_of(server.address), {}).buses
+        after = listening.looking(spec_of(server.address, pattern="lyon"), {}).buses
+        assert before and same and after
+        assert same.ports[server.address] is before.ports[server.address] is not after.ports[server.address]
 
 
 def test_rest_grows_with_news_that_does_not_end_and_is_short_again_after_a_while() -> None:

@@ -74,6 +74,21 @@ def test_watched_server_sees_what_others_do(follower: Follower, api: ApiServer, 
     eventually(lambda: unique not in follower.names())
 
 
+def test_collection_that_there_is_no_connection_for_is_listed_again(
+    api: ApiServer, unique: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reconciler.edges.watching.CONNECTIONS", 1)
+    follower = Follower(api)
+    try:
+        follower.names(SPACES)
+        follower.names()
+        api.create(flavor(unique))
+        eventually(lambda: unique in follower.names(), 60)
+        api.delete(f"{FLAVORS}/{unique}")
+    finally:
+        follower.server.close()
+
+
 def test_watched_server_knows_its_own_writes_at_once_and_is_not_woken_by_them(
     follower: Follower, api: ApiServer, unique: str
 ) -> None:
