@@ -1,4 +1,4 @@
-"""KF080 to KF090: MasterQueues, and the known defects of the controller that they were written for."""
+"""KF080 to KF090, KF098: MasterQueues, and the known defects of the controller that they were written for."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from reconciler.lint.model import Remark
 from reconciler.lint.view import View
 from reconciler.spec.document import Document, FieldPath
 from reconciler.spec.masterqueue import NOMINAL_DEFAULTS, MasterFlavor, MasterQueue, NatsFlavor
-from reconciler.spec.nats import has_login
+from reconciler.spec.nats import bus_name, has_login, logins_of
 
 PUBLISHING_PERIOD = 30
 SHORTEST_TIMEOUT = timedelta(seconds=2 * PUBLISHING_PERIOD + 5)
@@ -102,6 +102,30 @@ def _check_connector(nats: NatsFlavor, document: Document, path: FieldPath) -> I
         problem = "the URL holds a password or a token, which everybody with access to git or the object can read"
         hint = "keep it in a Secret, a file or a variable, and say where in spec.nats of the Fleet"
         yield Remark("KF080", document, path, problem, hint)
+
+
+def check_logins(view: View) -> Iterator[Remark]:
+    """One connection serves all who name the same servers, so that of two logins one would do for both."""
+    first: dict[str, tuple[frozenset[str], Document]] = {}
+    for nats, document, path in _connectors(view):
+        logins = logins_of(nats.connector)
+        name = bus_name(nats.connector)
+        known, other = first.setdefault(name, (logins, document))
+        if logins != known:
+            problem = (
+                f"{other.kind} {other.name} logs in to {name} in another way, and there is one connection for both"
+            )
+            yield Remark("KF098", document, path, problem, "say in spec.nats of the Fleet how to log in, once")
+
+
+def _connectors(view: View) -> Iterator[tuple[NatsFlavor, Document, FieldPath]]:
+    for master in view.spec.master_queues:
+        for number, entry in enumerate(master.flavors):
+            if entry.nats is not None:
+                yield entry.nats, master.document, ("spec", "flavors", number, "natsFlavor", "natsConnector")
+    for flavor in view.spec.flavors:
+        if flavor.capacity.nats is not None:
+            yield flavor.capacity.nats, flavor.document, ("spec", "capacity", "nats", "connector")
 
 
 def check_local_flavors(view: View) -> Iterator[Remark]:

@@ -62,6 +62,7 @@ OF_SPEC: tuple[Check, ...] = (
     tenants.check_namespace_labels,
     masterqueue.check_master_queues,
     masterqueue.check_flavor_pools,
+    masterqueue.check_logins,
 )
 # Checks that look at the objects too.
 OF_OBJECTS: tuple[Check, ...] = (

@@ -64,6 +64,12 @@ def has_login(connector: str) -> bool:
     return _LOGIN.search(connector) is not None
 
 
+def logins_of(connector: str) -> frozenset[str]:
+    """The logins that a connector itself holds. They are secret."""
+    parts = (part.rpartition("@")[0].rpartition("//")[2].strip() for part in connector.split(","))
+    return frozenset(part for part in parts if part)
+
+
 def find_bus(connector: str, connections: Iterable[NatsConnection]) -> Bus:
     """The bus of a connector, with the login of the first connection that names one of its servers."""
     known = set(addresses(connector))

@@ -71,3 +71,26 @@ spec:
     (finding,) = find(flavor)
     assert (finding.rule, finding.field) == ("KF080", "spec.capacity.nats.connector")
     assert "s3cret" not in str(finding)
+
+
+@pytest.mark.parametrize(
+    ("connector", "is_other"),
+    [
+        ("nats://user:s3cret@nats:4222", False),
+        ("user:s3cret@nats", False),
+        ("nats://other:s3cret@nats", True),
+        ("nats://user:another@nats", True),
+        ("nats://nats", True),
+        ("nats://other:s3cret@elsewhere", False),
+    ],
+)
+def test_two_logins_for_the_same_servers_are_an_error(connector: str, *, is_other: bool) -> None:
+    flavor = f"""\
+kind: Flavor
+metadata: {{name: cpu}}
+spec:
+  capacity: {{source: nats, nats: {{connector: "{connector}", subject: s, pools: [cnaf]}}}}
+"""
+    found = [one for one in find(f"{master(connector='nats://user:s3cret@nats')}---\n{flavor}") if one.rule == "KF098"]
+    assert [one.field for one in found] == (["spec.capacity.nats.connector"] if is_other else [])
+    assert not any("s3cret" in str(one) for one in found)

@@ -1,4 +1,4 @@
-"""KF080 to KF090: MasterQueues."""
+"""KF080 to KF090, KF098: MasterQueues."""
 
 from reconciler.lint.model import Rule, Severity
 
@@ -39,6 +39,19 @@ spec: {{nodeLabels: {{pool: local}}}}
 """
 
 
+def _two_flavors(*connectors: str) -> str:
+    return "---\n".join(
+        f"""\
+kind: Flavor
+metadata: {{name: pools-{number}, annotations: {{kfleet.dev/lint-ignore: "KF055: no queue here; KF080: an example"}}}}
+spec:
+  nodeLabels: {{site: "{number}"}}
+  capacity: {{source: nats, nats: {{connector: "{connector}", subject: s, pools: [cnaf]}}}}
+"""
+        for number, connector in enumerate(connectors)
+    )
+
+
 RULES = (
     Rule(
         "KF080",
@@ -71,6 +84,14 @@ RULES = (
         "an entry that is neither has no effect",
         bad=_local("{name: local, nominalQuota: {cpu: 8}}"),
         good=_local("{name: local, nominalQuota: {cpu: 8}, localFlavor: {}}"),
+    ),
+    Rule(
+        "KF098",
+        Severity.ERROR,
+        "one way to log in to the servers of a bus",
+        "there is one connection to them: one of two logins would serve both, and may hear nothing for the other",
+        bad=_two_flavors("nats://kueue:secret@nats", "nats://guest:guest@nats"),
+        good=_two_flavors("nats://kueue:secret@nats", "kueue:secret@nats:4222"),
     ),
     Rule(
         "KF084",
