@@ -18,7 +18,7 @@ from reconciler.cli.observing import observe_for_option, tell_conditions
 from reconciler.cli.source import compute_or_stop, source_options, timeout_option
 from reconciler.observations.ledger import Kept
 from reconciler.observed import Amounts
-from reconciler.pipeline.capacity import Looking, listening
+from reconciler.pipeline.capacity import Looking, listening, with_master_queues
 from reconciler.pipeline.offline import Computed, Source
 from reconciler.pipeline.online import Connections, connect, observe_fleet
 
@@ -68,7 +68,8 @@ def observe(source: Source, observe_for: float, timeout: float, output: str, is_
 def _watch(computed: Computed, connections: Connections) -> None:
     """Until somebody interrupts it. The ledger on the cluster is read once and then carried on here."""
     looking = Looking(timedelta())
-    with listening(computed.spec, connections.ports) as buses, _renewed_text() as show:
+    spec = with_master_queues(computed, connections.ports).spec
+    with listening(spec, connections.ports) as buses, _renewed_text() as show:
         while True:
             seen = observe_fleet(computed, connections, looking=replace(looking, buses=buses))
             notices = (f"notice: {condition}" for condition in seen.conditions)

@@ -1,7 +1,9 @@
 """Nodes, ClusterMetrics and MasterQueues of real clusters become quota, and a recorded look stands in for them."""
 
 import json
+import subprocess
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -20,7 +22,7 @@ from tests.capacity.pools import LEDGER, SHORT, PoolWorld
 from tests.engine.conftest import MakeWorld
 from tests.engine.documents import job, tenant
 from tests.engine.worlds import World
-from tests.support import eventually
+from tests.support import eventually, kfleet_program
 
 pytestmark = pytest.mark.fleet
 METRICS = "/apis/galaxy.kubestellar.io/v1alpha1/clustermetrics"
@@ -260,6 +262,14 @@ def test_master_queue_is_read_from_the_cluster(pool_world: PoolWorld) -> None:
     documents[0]["spec"]["masterQueues"] = {"fromCluster": True}
     path.write_text(yaml.safe_dump_all(documents))
     world.commit_all()
+    command = [kfleet_program(), "observe", "--watch", "--repo", str(world.folder)]
+    with (
+        pool_world.speaking(cnaf=announcement()),
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process,
+    ):
+        lines = islice(process.stdout or (), 20)  # without a bus nothing was seen yet, for ever
+        assert any(f"{pool_world.subject}.cnaf" in line for line in lines)
+        process.terminate()
     applied = pool_world.apply(*SHORT, cnaf=announcement())
     assert applied.code == 0, applied.out + applied.err
     assert pool_world.quotas() == {f"{pool_world.name}-nats-cnaf": "8"}

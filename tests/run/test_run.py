@@ -2,11 +2,12 @@
 
 import json
 import time
+from datetime import datetime, timedelta
 
 import yaml
 
 from tests.engine.documents import Document, flavor, queue, tenant
-from tests.engine.worlds import World
+from tests.engine.worlds import SYSTEM, World
 from tests.run.conftest import StartController
 from tests.support import eventually
 
@@ -100,12 +101,16 @@ def test_second_replica_waits_and_takes_over_within_15_seconds(world: World, sta
     assert not second.said("leading")
     assert (first.metric("kfleet_leader"), second.metric("kfleet_leader")) == (1, 0)
     first.kill()
-    died = time.monotonic()
+    last_sign = lease_time(world, "renewTime")
     world.commit(*small_fleet(world.name, cpu="13"))
     eventually(lambda: second.said("leading"))
-    # At the latest when the lease of the dead one is over, and not by the next full interval.
-    assert time.monotonic() - died < 28
+    assert lease_time(world, "acquireTime") - last_sign < timedelta(seconds=15)
     eventually(lambda: quota(world) == "13")
+
+
+def lease_time(world: World, field: str) -> datetime:
+    lease = world.api().get(f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases/{world.lease}")
+    return datetime.fromisoformat(lease["spec"][field])
 
 
 def test_replica_that_stops_gives_its_place_back_at_once(world: World, start: StartController) -> None:

@@ -9,9 +9,10 @@ import pytest
 import yaml
 
 from reconciler.sandbox.fleet import Sandbox
-from tests.capacity.documents import announcement
+from reconciler.sandbox.nodes import node_manifest
+from tests.capacity.documents import announcement, observed_flavor, share_queue
 from tests.capacity.nats_servers import Server, running
-from tests.capacity.pools import PoolWorld
+from tests.capacity.pools import LEDGER, PoolWorld
 from tests.engine.worlds import World
 from tests.run.conftest import StartController
 from tests.run.controllers import Controller
@@ -90,6 +91,27 @@ def test_pool_that_falls_silent_loses_its_quota_and_keeps_its_flavor(pools: Pool
         eventually(lambda: pools.quotas() == {flavor_of(pools, "a"): "8", flavor_of(pools, "b"): "4"}, 60)
 
 
+def test_run_follows_nodes(world: World, fleet: Sandbox, start: StartController) -> None:
+    labels, shape = {"test": world.name}, {"cpu": "8", "memory": "32Gi", "pods": "110"}
+    flavor = observed_flavor(world.name, "nodes", nodeLabels=labels)
+    world.commit(flavor, share_queue(world.name, world.name, cpu="100%"))
+    start("--interval", "600")
+
+    def cpu() -> str:
+        (group,) = world.queue(world.name)["spec"]["resourceGroups"]
+        return str(group["flavors"][0]["resources"][0]["nominalQuota"])
+
+    eventually(lambda: cpu() == "0")
+    fleet.add_nodes("worker1", [node_manifest(world.name, shape, labels)])
+    try:
+        eventually(lambda: cpu() == "8")
+    finally:
+        world.api().delete(f"/api/v1/nodes/{world.name}")
+        ledger = LEDGER.format(world.name)
+        if world.api().find(ledger):
+            world.api().delete(ledger)
+
+
 def test_restart_of_the_controller_changes_nothing(pools: PoolWorld, start: StartController) -> None:
     pools.commit()
     first = start()
@@ -118,9 +140,11 @@ def test_garbage_is_told_and_changes_nothing(pools: PoolWorld, start: StartContr
     controller = start()
     follow(pools, "a", "8")
     before = pools.world.quiet_versions()
-    for payload in (b"\xff\xfe", b"{}", b'{"quotas": {"cpu": "many"}}', b"[" * 10_000):
+    garbage = (b"\xff\xfe", b"{}", b'{"quotas": {"cpu": "many"}}', b"[" * 10_000)
+    for number, payload in enumerate(garbage, 1):
         pools.publish(f"{pools.subject}.a", payload)
-        eventually(lambda: any(f"{pools.subject}.a" in str(line.get("problem")) for line in controller.said("notice")))
+        eventually(lambda number=number: controller.metric("kfleet_nats_bad_messages_total{") >= number)
+    assert any(f"{pools.subject}.a" in str(line.get("problem")) for line in controller.said("notice"))
     assert pools.world.versions() == before
     follow(pools, "a", "9")
 
