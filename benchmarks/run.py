@@ -23,7 +23,7 @@ def main() -> None:
     text = f"""# Results
 
 Made by `make bench` on {machine}. Ratios are what counts: both sides of each were measured in the
-same run on the same machine.
+same run on the same machine. 500 pools for five minutes are measured apart: `python benchmarks/pools.py`.
 
 | what | target | result |
 |---|---|---|

@@ -125,7 +125,8 @@ def conditions_of(desired: Desired, look: CapacityLook | None) -> tuple[str, ...
     """What somebody should know about the capacity, and about the quotas that come of it."""
     if look is None:
         return ()
-    objects = ((entry.ref, entry.manifest) for entry in desired.objects)
+    # A quota that nobody saw is not what will stand in the cluster.
+    objects = ((entry.ref, entry.manifest) for entry in desired.objects if not entry.unseen)
     return (*look.conditions, *find_silent(look.ledger), *find_overcommit(objects, look.usage))
 
 

@@ -4,9 +4,13 @@ from typing import Any
 
 from reconciler.capacity.conditions import find_overcommit, find_silent
 from reconciler.capacity.ledger import merge
+from reconciler.capacity.model import CapacityLook
+from reconciler.desired import compute_desired
 from reconciler.objects import ClusterName, Ref
-from reconciler.observed import UsePlace
-from tests.capacity.worlds import amounts, at, look, remembered, rules
+from reconciler.observed import FlavorPlace, Observations, UsePlace
+from reconciler.pipeline.capacity import conditions_of
+from tests.capacity.worlds import START, amounts, at, look, remembered, rules
+from tests.desired.fleets import queue, spec_of
 
 EAST = ClusterName("east")
 
@@ -67,3 +71,13 @@ def test_silent_source_is_told_with_its_time() -> None:
     assert list(find_silent(known)) == []
     (told,) = find_silent(merge(known, look(at(300)), rules()))
     assert told.startswith("nats:4222/interlink.resources.cnaf: not seen since 2026-01-31T12:00:00+00:00")
+
+
+def test_quota_that_was_not_seen_is_not_over_committed() -> None:
+    flavor = "kind: Flavor\nmetadata: {name: cpu}\nspec: {capacity: {source: nodes}}\n"
+    spec = spec_of(flavor, queue("q", "[{flavor: cpu, resources: {cpu: 100%}}]"))
+    seen = CapacityLook(START, usage={UsePlace(EAST, "q", "cpu"): amounts(cpu=8)})
+    assert conditions_of(compute_desired(spec, Observations(pools=())), seen) == ()
+    none = {FlavorPlace(cluster.name, "cpu"): amounts(cpu=0) for cluster in spec.clusters}
+    (condition,) = conditions_of(compute_desired(spec, Observations(none, pools=())), seen)
+    assert "8 cpu are in use, the quota is 0" in condition
