@@ -140,7 +140,7 @@ def test_garbage_is_told_and_changes_nothing(pools: PoolWorld, start: StartContr
     controller = start()
     follow(pools, "a", "8")
     before = pools.world.quiet_versions()
-    garbage = (b"\xff\xfe", b"{}", b'{"quotas": {"cpu": "many"}}', b"[" * 10_000)
+    garbage = (b"\xff\xfe", b'{"quotas": []}', b'{"quotas": {"cpu": "many"}}', b"[" * 10_000)
     for number, payload in enumerate(garbage, 1):
         pools.publish(f"{pools.subject}.a", payload)
         eventually(lambda number=number: controller.metric("kfleet_nats_bad_messages_total{") >= number)
