@@ -17,6 +17,8 @@ def needed(cluster: Cluster, view: ClusterView, desired: Desired) -> Iterator[Pe
     """What kfleet does to kinds that belong to no namespace, or to Kueue's own: in others, others may have given it."""
     own = cluster.kueue.namespace
     found: dict[tuple[str, str, str], Iterable[str]] = {("", "configmaps", own): ("get", "create", "patch")}
+    if cluster.kueue.configuration:
+        found["apps", "deployments", own] = ("get", "patch")
     for entry in desired.of_cluster(cluster.name):
         group, namespace = entry.ref.group, entry.ref.namespace
         versions = view.served.get((group, entry.ref.kind), ())

@@ -2,11 +2,12 @@
 
 import hashlib
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from reconciler.objects import ClusterName, Manifest
 
-# On the ConfigMap: which patch of the fleet it carries; the text to go back to until Kueue was seen to run with the
-# new one; and the text that it did not start with.
+# On the ConfigMap, and on the pods that were started for it: which patch of the fleet it carries. On the ConfigMap
+# alone: the text to go back to until Kueue was seen to run with the new one; and the text that it did not start with.
 APPLIED = "kfleet.dev/kueue-config"
 PREVIOUS = "kfleet.dev/previous-kueue-config"
 FAILED = "kfleet.dev/failed-kueue-config"
@@ -19,7 +20,8 @@ class SeenConfiguration:
     """The ConfigMap that Kueue reads at its start, and the Deployment that mounts it.
 
     `release` is the tag of its image, as far as it tells; `has_gate_flag` is whether feature gates are set on its
-    command line, beside which the Configuration may not set any.
+    command line, beside which the Configuration may not set any. `started_for` is the patch that kfleet restarted it
+    for last, `started_ago` how long ago that was.
     """
 
     cluster: ClusterName
@@ -32,6 +34,8 @@ class SeenConfiguration:
     release: str = ""
     has_gate_flag: bool = False
     metadata: Manifest = field(default_factory=dict, repr=False)
+    started_for: str = ""
+    started_ago: timedelta = timedelta.max
 
     def annotation(self, name: str) -> str:
         return str((self.metadata.get("annotations") or {}).get(name, ""))

@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from reconciler.apply.retry import Patience, check_allowed, with_retries
 from reconciler.errors import ClusterError
+from reconciler.objects import Manifest
 from reconciler.outcome import Outcome
 from reconciler.plan.model import Change
 from reconciler.ports import ClusterPort
@@ -29,16 +30,23 @@ _HOPELESS = {"CrashLoopBackOff", "CreateContainerConfigError", "RunContainerErro
 
 def roll_out(port: ClusterPort, change: Change, rollout: Rollout, patience: Patience) -> Outcome:
     try:
+        _rehearse(port, rollout, patience)
         version = _write(port, rollout, patience)
-        problem = _restart(port, rollout, patience)
+        problem = _restart(port, rollout, rollout.patch, patience)
         if problem:
             then = _go_back(port, rollout, f"{short_name(rollout.text)} {problem}", version, patience)
             problem = f"Kueue does not start with it: {problem}; {then}"
         else:
-            _settle(port, rollout, version, patience)
+            problem = _settle(port, rollout, patience)
     except ClusterError as error:
         return Outcome(change.ref, change.action, error.problem)
     return Outcome(change.ref, change.action, problem)
+
+
+def _rehearse(port: ClusterPort, rollout: Rollout, patience: Patience) -> None:
+    """A text that Kueue cannot be restarted for would lie there until some other restart, with nobody watching."""
+    path = f"{_deployment(rollout)}?dryRun=All"
+    with_retries(lambda: port.patch(path, _mark(_now(), rollout.patch)), patience)
 
 
 def _write(port: ClusterPort, rollout: Rollout, patience: Patience) -> str:
@@ -53,10 +61,19 @@ def _write(port: ClusterPort, rollout: Rollout, patience: Patience) -> str:
     return str(port.patch(_config_map(rollout), body)["metadata"]["resourceVersion"])
 
 
-def _settle(port: ClusterPort, rollout: Rollout, version: str, patience: Patience) -> None:
-    """Kueue runs with it: there is nothing to go back to any more."""
-    body = {"metadata": {"resourceVersion": version, "annotations": {PREVIOUS: None}}}
-    with_retries(lambda: port.patch(_config_map(rollout), body), patience)
+def _settle(port: ClusterPort, rollout: Rollout, patience: Patience) -> str:
+    """Kueue runs with it: there is nothing to go back to any more, unless somebody wrote another text meanwhile."""
+
+    def settle() -> str:
+        found = port.get(_config_map(rollout))
+        if (found.get("data") or {}).get(KEY) != rollout.text:
+            return "Kueue runs with it, but somebody changed it meanwhile, so it stays as it is now"
+        version = found["metadata"]["resourceVersion"]
+        port.patch(_config_map(rollout), {"metadata": {"resourceVersion": version, "annotations": {PREVIOUS: None}}})
+        return ""
+
+    problem, _ = with_retries(settle, patience)
+    return problem
 
 
 def _go_back(port: ClusterPort, rollout: Rollout, failed: str, version: str, patience: Patience) -> str:
@@ -75,16 +92,14 @@ def _go_back(port: ClusterPort, rollout: Rollout, failed: str, version: str, pat
         if error.status != CONFLICT:
             raise
         return "somebody changed it meanwhile, so it stays as it is now"
-    again = _restart(port, rollout, patience)
+    again = _restart(port, rollout, None, patience)
     return f"and it does not start with the previous one either: {again}" if again else "the previous one is back"
 
 
-def _restart(port: ClusterPort, rollout: Rollout, patience: Patience) -> str:
+def _restart(port: ClusterPort, rollout: Rollout, patch: str | None, patience: Patience) -> str:
     """Restart Kueue and wait until it is ready; why it is not, where it does not become so."""
-    mark = datetime.now(UTC).isoformat(timespec="microseconds")
-    path = f"/apis/apps/v1/namespaces/{rollout.namespace}/deployments/{rollout.deployment}"
-    body = {"spec": {"template": {"metadata": {"annotations": {RESTARTED: mark}}}}}
-    with_retries(lambda: port.patch(path, body), patience)
+    mark, path = _now(), _deployment(rollout)
+    with_retries(lambda: port.patch(path, _mark(mark, patch)), patience)
     deadline = time.monotonic() + READY_WITHIN.total_seconds()
     why = ""
     while time.monotonic() < deadline:
@@ -96,6 +111,15 @@ def _restart(port: ClusterPort, rollout: Rollout, patience: Patience) -> str:
             return why
         time.sleep(_POLL)
     return f"not ready after {READY_WITHIN.seconds} s" + (f": {why}" if why else "")
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
+def _mark(now: str, patch: str | None) -> Manifest:
+    """New pods, and what they were started for."""
+    return {"spec": {"template": {"metadata": {"annotations": {RESTARTED: now, APPLIED: patch}}}}}
 
 
 def _is_ready(deployment: Mapping[str, Any]) -> bool:
@@ -143,3 +167,7 @@ def _exit_text(last: Mapping[str, Any]) -> str:
 
 def _config_map(rollout: Rollout) -> str:
     return f"/api/v1/namespaces/{rollout.namespace}/configmaps/{rollout.name}"
+
+
+def _deployment(rollout: Rollout) -> str:
+    return f"/apis/apps/v1/namespaces/{rollout.namespace}/deployments/{rollout.deployment}"

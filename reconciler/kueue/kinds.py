@@ -91,6 +91,16 @@ def parse_version(text: str) -> KueueVersion:
     return KueueVersion(int(match[1]), int(match[2]), int(match[3] or 0))
 
 
+def first_version(*texts: str) -> KueueVersion:
+    """Of the first text that tells a release; the newest where none does."""
+    for text in texts:
+        try:
+            return parse_version(text)
+        except KueueVersionError:
+            continue
+    return NEWEST
+
+
 def kind_of(manifest: Manifest) -> Kind | None:
     """The Kueue kind of a manifest; None for every other object, and for one that says no kind at all."""
     name = manifest.get("kind")

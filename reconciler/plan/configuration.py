@@ -5,10 +5,11 @@ deleted; one key of it is patched, where the spec sets something in it, and Kueu
 """
 
 from collections.abc import Collection
+from datetime import timedelta
 
 from reconciler.kueue.configuration_patch import ConfigurationError, patched, read_configuration, write_configuration
 from reconciler.kueue.configuration_rules import check_configuration
-from reconciler.kueue.kinds import NEWEST, KueueVersion, KueueVersionError, parse_version
+from reconciler.kueue.kinds import first_version
 from reconciler.objects import Manifest, Ref
 from reconciler.plan.fields import differences, digest, path_text
 from reconciler.plan.model import Action, Cause, Change, FieldChange, Reason, Refusal, Refused
@@ -24,6 +25,8 @@ _KEEPERS = {
     "kustomize.toolkit.fluxcd.io/name": "Flux",
     "helm.toolkit.fluxcd.io/name": "Flux",
 }
+# Whoever writes over it this soon after Kueue was restarted for it keeps it, and would do so again.
+_QUIET = timedelta(minutes=10)
 _RELEASE_MARK = "meta.helm.sh/release-name"
 
 
@@ -41,6 +44,7 @@ def decide_configuration(
         return None
     return (
         _refuse_keeper(ref, seen, policy, wanted)
+        or (None if then is now else _refuse_fight(ref, seen, policy, digest(cluster.kueue.configuration)))
         or _refuse_wrong(ref, then, seen, cluster)
         or (_change(ref, now, then, seen, cluster))
     )
@@ -59,8 +63,18 @@ def _refuse_keeper(ref: Ref, seen: SeenConfiguration, policy: Policy, wanted: Co
     return None
 
 
+def _refuse_fight(ref: Ref, seen: SeenConfiguration, policy: Policy, patch: str) -> Refusal | None:
+    """Not every keeper leaves a mark: one that was just written over is known by that."""
+    if seen.started_for != patch or abs(seen.started_ago) > _QUIET or policy.conflicts is Conflicts.TAKE:
+        return None
+    minutes = _QUIET.seconds // 60
+    problem = f"Kueue was restarted for it less than {minutes} minutes ago, and somebody wrote it back since then"
+    hint = "set this where it is kept, set policy.conflicts to take, or wait that long"
+    return Refusal(Refused.CONTESTED, f"{problem}; {hint}", ref.cluster, ref)
+
+
 def _refuse_wrong(ref: Ref, then: Manifest, seen: SeenConfiguration, cluster: Cluster) -> Refusal | None:
-    version = _release(seen, cluster)
+    version = first_version(seen.release, cluster.kueue.version)
     violations = check_configuration(then, version)
     if violations:
         return _refused(ref, f"Kueue {version}: {'; '.join(str(one) for one in violations)}")
@@ -72,16 +86,6 @@ def _refuse_wrong(ref: Ref, then: Manifest, seen: SeenConfiguration, cluster: Cl
         hint = f"change spec.kueue.config, or remove the annotation {FAILED} to try again"
         return _refused(ref, f"Kueue did not start with it and was rolled back: {why}; {hint}")
     return None
-
-
-def _release(seen: SeenConfiguration, cluster: Cluster) -> KueueVersion:
-    """What runs there; without an image that tells, what the spec says of it."""
-    for text in (seen.release, cluster.kueue.version):
-        try:
-            return parse_version(text)
-        except KueueVersionError:
-            continue
-    return NEWEST
 
 
 def _change(ref: Ref, now: Manifest, then: Manifest, seen: SeenConfiguration, cluster: Cluster) -> Change:

@@ -6,6 +6,7 @@ from reconciler.kueue.kinds import (
     NEWEST,
     KueueVersion,
     KueueVersionError,
+    first_version,
     kind_of,
     newest_served,
     newest_serving,
@@ -25,6 +26,12 @@ from reconciler.kueue.kinds import (
 )
 def test_parse_version_reads_what_releases_are_called(text: str, version: KueueVersion) -> None:
     assert parse_version(text) == version
+
+
+def test_first_version_is_that_of_the_first_text_that_tells_one() -> None:
+    assert first_version("v0.16.2", "0.19") == KueueVersion(0, 16, 2)
+    assert first_version("main", "0.16") == KueueVersion(0, 16)
+    assert first_version("", "") == NEWEST
 
 
 @pytest.mark.parametrize("text", ["", "19", "main", "0.19.x", "0.19 ", "v0.19.0\n", "\u0660.\u0661"])

@@ -1,7 +1,7 @@
 """Kueue's Configuration on a real cluster: written, restarted, watched, rolled back."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +10,15 @@ import pytest
 from reconciler.apply.configuration import roll_out
 from reconciler.apply.retry import Patience
 from reconciler.objects import ClusterName, Ref
+from reconciler.observations.configuration import ConfigurationLook, observe_configurations
 from reconciler.plan.model import Action, Change, Reason
 from reconciler.rollout import APPLIED, FAILED, PREVIOUS, Rollout
 from reconciler.sandbox.fleet import Sandbox
+from reconciler.sandbox.kueue import CONFIG_KEY
 from reconciler.sandbox.processes import is_alive
-from tests.engine.worlds import SYSTEM
-from tests.kueueconfig.worlds import REF, ConfiguredWorld
+from tests.accounts import account
+from tests.engine.worlds import SYSTEM, Answer
+from tests.kueueconfig.worlds import CONFIG_PATH, REF, ConfiguredWorld, forget_start, kept_configuration
 from tests.run.controllers import Controller
 from tests.support import eventually
 
@@ -27,10 +30,8 @@ POD = {"integrations": {"frameworks": {"add": ["pod"]}}}
 @pytest.fixture
 def world(fleet: Sandbox, restartable: ClusterName, unique: str, tmp_path: Path) -> Iterator[ConfiguredWorld]:
     world = ConfiguredWorld(fleet, tmp_path / "repo", unique, {"one": restartable})
-    before = world.configuration
-    yield world
-    # No restart: the next test starts with the text, not with what Kueue made of it.
-    world.write_configuration(before, **dict.fromkeys((APPLIED, PREVIOUS, FAILED)))
+    with kept_configuration(world.api("one")):
+        yield world
     world.clean()
 
 
@@ -57,6 +58,10 @@ def test_apply_puts_back_what_somebody_changed(world: ConfiguredWorld) -> None:
     world.set({"clientConnection": {"qps": 120}})
     world.converge()
     world.write_configuration({**world.configuration, "clientConnection": {"qps": 5, "burst": 7}})
+    restarts, planned = world.restarts, world.plan()
+    assert (planned.code, planned.refusals) == (3, [("contested", REF)])
+    assert world.apply().code == 3 and world.restarts == restarts
+    forget_start(world.api("one"))
     assert {path: entry["cause"] for path, entry in world.plan().fields(REF).items()} == {
         "clientConnection.qps": "drift"
     }
@@ -84,15 +89,8 @@ def test_apply_rolls_back_what_kueue_does_not_start_with(world: ConfiguredWorld)
 
 
 def test_apply_leaves_what_somebody_wrote_while_kueue_did_not_start(world: ConfiguredWorld) -> None:
-    def touch() -> None:
-        eventually(lambda: PREVIOUS in world.annotations)
-        world.write_configuration(world.configuration, touched="by hand")
-
     world.set(CONTRADICTION)
-    somebody = threading.Thread(target=touch)
-    somebody.start()
-    applied = world.apply()
-    somebody.join()
+    applied = meanwhile(world, lambda: world.write_configuration(world.configuration, touched="by hand"))
     assert applied.code == 4 and "somebody changed it meanwhile, so it stays as it is now" in applied.out
     assert world.config_map["metadata"]["annotations"]["touched"] == "by hand" and PREVIOUS in world.annotations
     assert "the previous one is back" in world.apply().out
@@ -110,6 +108,57 @@ def test_apply_finishes_what_another_kfleet_began(world: ConfiguredWorld) -> Non
     world.converge()
     assert world.pid != pid
     assert set(world.annotations) == {APPLIED}
+
+
+def test_apply_finishes_what_git_has_forgotten(world: ConfiguredWorld) -> None:
+    before = world.config_map["data"]
+    world.set({})
+    world.write_configuration({**world.configuration, **CONTRADICTION}, **{PREVIOUS: before[CONFIG_KEY]})
+    assert world.plan().changes[REF]["reason"] == "unfinished"
+    applied = world.apply()
+    assert applied.code == 4 and "the previous one is back" in applied.out
+    assert world.config_map["data"] == before
+    assert (world.plan().code, set(world.annotations)) == (0, {FAILED})
+
+
+def test_look_misses_nothing_where_nothing_is_asked(world: ConfiguredWorld) -> None:
+    world.set({})
+    with account(world.api("one"), world.name, []) as nobody:
+        assert observe_configurations(world.computed().spec, {ClusterName("one"): nobody}) == ConfigurationLook()
+        world.set(POD)
+        (gap,) = observe_configurations(world.computed().spec, {ClusterName("one"): nobody}).gaps
+    assert "forbidden" in gap.why
+
+
+def test_apply_bears_that_somebody_touches_the_configuration(world: ConfiguredWorld) -> None:
+    world.set({"clientConnection": {"qps": 170}})
+    assert meanwhile(world, lambda: world.annotate(touched="by hand")).code == 0
+    assert set(world.annotations) == {APPLIED}
+    world.annotate(touched=None)
+
+
+def test_apply_says_that_somebody_wrote_another_configuration(world: ConfiguredWorld) -> None:
+    world.set({"clientConnection": {"qps": 180}})
+    other = {**world.configuration, "clientConnection": {"qps": 180, "burst": 501}}
+    applied = meanwhile(world, lambda: world.write_configuration(other))
+    assert applied.code == 4 and "Kueue runs with it, but somebody changed it meanwhile" in applied.out
+    assert world.configuration == other and PREVIOUS in world.annotations
+    world.converge()
+    assert set(world.annotations) == {APPLIED}
+
+
+def meanwhile(world: ConfiguredWorld, change: Callable[[], None]) -> Answer:
+    """Apply, while somebody changes something as soon as the new text is there."""
+
+    def wait_and_change() -> None:
+        eventually(lambda: PREVIOUS in world.annotations)
+        change()
+
+    somebody = threading.Thread(target=wait_and_change)
+    somebody.start()
+    applied = world.apply()
+    somebody.join()
+    return applied
 
 
 def test_run_rolls_out_and_tries_a_failure_once(world: ConfiguredWorld) -> None:
@@ -165,6 +214,19 @@ def test_plan_refuses_what_the_release_of_the_cluster_does_not_know(
     world.clean()
 
 
+def test_apply_changes_a_configuration_of_the_older_api_version(fleet: Sandbox, unique: str, tmp_path: Path) -> None:
+    world = ConfiguredWorld(fleet, tmp_path / "repo", unique, {"one": "worker2"})
+    with kept_configuration(world.api("one")):
+        older = {**world.configuration, "apiVersion": "config.kueue.x-k8s.io/v1beta1"}
+        world.write_configuration(older)
+        pid = world.pid
+        world.set({"waitForPodsReady": {"enable": True, "timeout": "9m"}})
+        world.converge()
+        assert world.configuration == {**older, "waitForPodsReady": {"enable": True, "timeout": "9m"}}
+        assert world.pid != pid and is_alive(world.sandbox.state.part("worker2/kueue"))
+    world.clean()
+
+
 def test_suspended_cluster_keeps_its_configuration(world: ConfiguredWorld) -> None:
     version = world.config_map["metadata"]["resourceVersion"]
     world.set(POD, suspend=True)
@@ -214,6 +276,20 @@ def test_roll_out_leaves_what_somebody_wrote_since_the_plan(world: ConfiguredWor
     change = Change(ref, Action.UPDATE, Reason.CHANGED, -1, rollout=rollout)
     outcome = roll_out(world.api("one"), change, rollout, Patience())
     assert not outcome.is_done and "409" in outcome.problem
+    assert (world.config_map, world.restarts) == (before, restarts)
+
+
+def test_roll_out_writes_nothing_where_kueue_may_not_be_restarted(world: ConfiguredWorld) -> None:
+    before, restarts = world.config_map, world.restarts
+    ref = Ref(ClusterName("one"), "", "ConfigMap", SYSTEM, "kueue-manager-config")
+    version = before["metadata"]["resourceVersion"]
+    rollout = Rollout(SYSTEM, ref.name, "kueue-controller-manager", "kind: Configuration", "", version, "patch")
+    change = Change(ref, Action.UPDATE, Reason.CHANGED, -1, rollout=rollout)
+    rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "patch"]}]
+    with account(world.api("one"), world.name, rules) as limited:
+        eventually(lambda: limited.get(CONFIG_PATH))
+        outcome = roll_out(limited, change, rollout, Patience())
+    assert not outcome.is_done and "cannot patch" in outcome.problem and "deployments" in outcome.problem
     assert (world.config_map, world.restarts) == (before, restarts)
 
 

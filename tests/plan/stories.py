@@ -1,7 +1,7 @@
 """Golden cases: a story, what is given, and the plan that is wanted, in one file each."""
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -66,14 +66,15 @@ def plan_of_story(story: Story) -> Plan:
 
 
 def _configurations(given: dict[str, Any] | None) -> dict[ClusterName, SeenConfiguration]:
-    """The ConfigMap of the hub's Kueue; `release` is what its image says."""
+    """The ConfigMap of the hub's Kueue; `release` is what its image says, `started` the patch it was restarted for."""
     if given is None:
         return {}
     hub = ClusterName("hub")
     where = (hub, "kueue-system", "kueue-manager-config")
     metadata = {"annotations": given.get("annotations", {}), "labels": given.get("labels", {})}
     rest = ("config-uid", "7", "kueue-controller-manager", given.get("release", ""), given.get("gates", False))
-    return {hub: SeenConfiguration(*where, given["text"], *rest, metadata)}
+    started = (given.get("started", ""), timedelta(minutes=given.get("minutes", 0)))
+    return {hub: SeenConfiguration(*where, given["text"], *rest, metadata, *started)}
 
 
 def _links(given: list[str] | None) -> Links | None:

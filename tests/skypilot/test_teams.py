@@ -11,10 +11,18 @@ from reconciler.objects import ClusterName
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.kueue import CONFIG_MAP
 from tests.engine.worlds import SYSTEM
+from tests.kueueconfig.worlds import kept_configuration
 from tests.skypilot.worlds import ExampleWorld
 from tests.support import eventually
 
 TEAMS = ("team1", "team2")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _kept_configuration(fleet: Sandbox, restartable: ClusterName) -> Iterator[None]:
+    """Others expect the cluster as it was, without the integration of pods."""
+    with kept_configuration(fleet.api(restartable)):
+        yield
 
 
 @pytest.fixture
