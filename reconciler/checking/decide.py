@@ -12,11 +12,11 @@ from reconciler.checking.kinds import DEPLOYMENT, POD, STATEFUL_SET, priority_of
 from reconciler.checking.model import Answer, Checked, Objection, Reason, Submission, Verdict
 from reconciler.checking.notes import notes_on
 from reconciler.checking.selectors import is_selected
-from reconciler.checking.sending import is_carried, not_carried, sending_of, stays_behind, way_to_workers
+from reconciler.checking.sending import inactive, is_carried, not_carried, sending_of, stays_behind, way_to_workers
 from reconciler.checking.state import ClusterState, FleetState
 from reconciler.kueue.kinds import KueueVersion
 from reconciler.kueue.labels import QUEUE_LABEL
-from reconciler.kueue.reading import as_list, as_text, at
+from reconciler.kueue.reading import as_text, at
 from reconciler.objects import ClusterName, Manifest
 from reconciler.spec.wording import suggest
 
@@ -68,7 +68,7 @@ def _answer(submission: Submission, fleet: FleetState, name: ClusterName) -> Ans
         return _carried(answer, queued, fleet)
     if sending is None:
         return answer
-    workers = tuple(_worker(queued, fleet, worker) for worker in sending)
+    workers = tuple(_worker(queued, fleet, state, worker) for worker in sending)
     objections = (*answer.objections, *way_to_workers(queued, state), *_unwilling(workers))
     return replace(answer, objections=objections, workers=workers)
 
@@ -84,12 +84,17 @@ def _unseen(fleet: FleetState, name: ClusterName) -> Answer:
     return Answer(name, objections=(Objection(Verdict.UNKNOWN, Reason.NOT_SEEN, why),))
 
 
-def _worker(submission: Submission, fleet: FleetState, name: ClusterName) -> Answer:
+def _worker(submission: Submission, fleet: FleetState, manager: ClusterState, name: ClusterName) -> Answer:
+    """The Workload comes with its priority, so that a worker needs no class for it; its pods need theirs."""
     state = fleet.clusters.get(name)
     if state is None:
         return _unseen(fleet, name)
     refusal = _not_managed(submission, state)
-    return _refused(name, submission.queue, refusal) if refusal else _admit(submission, state)
+    if refusal is not None:
+        return _refused(name, submission.queue, refusal)
+    answer = _admit(replace(submission, priority_class=""), state)
+    cut_off = inactive("MultiKueueCluster", manager.multikueue_clusters.get(name))
+    return replace(answer, objections=(*answer.objections, *cut_off))
 
 
 def _refused(name: ClusterName, queue: str, refusal: Objection) -> Answer:
@@ -190,11 +195,7 @@ def _closed(local: Manifest, queue: Manifest) -> Iterator[Objection]:
         if policy not in ("", "None"):
             problem = f"{what} {at(manifest, 'metadata', 'name')} is stopped ({policy})"
             yield Objection(Verdict.WAITS, Reason.STOPPED, problem, "it waits until stopPolicy is None again")
-    for condition in as_list(at(queue, "status", "conditions")):
-        is_off = at(condition, "type") == "Active" and at(condition, "status") == "False"
-        if is_off and at(condition, "reason") != "Stopped":
-            problem = f"ClusterQueue {at(queue, 'metadata', 'name')} is inactive: {at(condition, 'message')}"
-            yield Objection(Verdict.WAITS, Reason.INACTIVE, problem, "kfleet status says what to do")
+    yield from inactive("ClusterQueue", queue)
 
 
 def _unfit_for(submission: Submission, state: ClusterState, queue: Manifest) -> Iterator[Objection]:

@@ -7,12 +7,14 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from typing import Any
 
 from reconciler.checking.model import Assignment, Objection, PodSet, Reason, Requests, Submission, Verdict
 from reconciler.checking.nodes import misfit
 from reconciler.checking.state import ClusterState
+from reconciler.kueue.kinds import KueueVersion
 from reconciler.kueue.quota_tree import FlavorResource, NodeKind, NodeName, QuotaTree, available, potential
-from reconciler.kueue.reading import as_list, as_text, at
+from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.objects import Manifest
 from reconciler.quantity import NANO, Notation, Quantity, unit_of
 
@@ -20,6 +22,8 @@ PODS = "pods"
 SIZES = ("memory", "ephemeral-storage")
 MOST_ATTEMPTS_SHOWN = 4
 MOST_COPIES = 10_000
+# Before, a flavor was held against the labels of all flavors of its group: https://github.com/kubernetes-sigs/kueue/issues/12446
+OWN_LABELS_SINCE = (KueueVersion(0, 17, 6), KueueVersion(0, 18, 2), KueueVersion(0, 19))
 
 Assumed = Mapping[FlavorResource, int]
 
@@ -44,8 +48,11 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Group:
+    """`keys` are labels of its flavors against which each of them is held."""
+
     covered: tuple[str, ...]
     flavors: tuple[str, ...]
+    keys: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +112,7 @@ def _of_copies(objection: Objection, submission: Submission, fitting: int) -> Ob
 
 
 def _read_quota(state: ClusterState, tree: QuotaTree, queue: Manifest) -> _Quota:
-    groups = tuple(
-        Group(
-            tuple(as_text(name) for name in as_list(at(group, "coveredResources"))),
-            tuple(as_text(at(flavor, "name")) for flavor in as_list(at(group, "flavors"))),
-        )
-        for group in as_list(at(queue, "spec", "resourceGroups"))
-    )
+    groups = tuple(_read_group(state, group) for group in as_list(at(queue, "spec", "resourceGroups")))
     flavors = [state.flavors.get(name, {}) for group in groups for name in group.flavors]
     return _Quota(
         state,
@@ -121,6 +122,19 @@ def _read_quota(state: ClusterState, tree: QuotaTree, queue: Manifest) -> _Quota
         stops_at_borrowing=at(queue, "spec", "flavorFungibility", "whenCanBorrow") != "TryNextFlavor",
         is_all_topology=bool(flavors) and all(at(flavor, "spec", "topologyName") for flavor in flavors),
     )
+
+
+def _read_group(state: ClusterState, group: Any) -> Group:
+    flavors = tuple(as_text(at(flavor, "name")) for flavor in as_list(at(group, "flavors")))
+    labels = (as_map(at(state.flavors.get(name), "spec", "nodeLabels")) for name in flavors)
+    keys = () if _holds_own_labels(state.facts.version) else (key for found in labels for key in found)
+    covered = tuple(as_text(name) for name in as_list(at(group, "coveredResources")))
+    return Group(covered, flavors, frozenset(keys))
+
+
+def _holds_own_labels(version: KueueVersion) -> bool:
+    line = [one for one in OWN_LABELS_SINCE if (one.major, one.minor) <= (version.major, version.minor)]
+    return bool(line) and version >= line[-1]
 
 
 def _fit_at_most(pod_sets: tuple[PodSet, ...], quota: _Quota, assumed: Assumed) -> Fit:
@@ -182,17 +196,17 @@ def _is_left_out(name: str, requests: Requests, quota: _Quota) -> bool:
 def _attempts(pod_set: PodSet, group: Group, asked: Requests, quota: _Quota, held: Assumed) -> Iterator[Attempt]:
     """Flavor by flavor, up to the one at which Kueue stops to look for a better one."""
     for name in group.flavors:
-        attempt = _attempt(pod_set, name, asked, quota, held)
+        attempt = _attempt(pod_set, name, group, asked, quota, held)
         yield attempt
         if attempt.mode is Mode.OWN or (attempt.mode is Mode.BORROWED and quota.stops_at_borrowing):
             return
 
 
-def _attempt(pod_set: PodSet, name: str, asked: Requests, quota: _Quota, held: Assumed) -> Attempt:
+def _attempt(pod_set: PodSet, name: str, group: Group, asked: Requests, quota: _Quota, held: Assumed) -> Attempt:
     flavor = quota.state.flavors.get(name)
     if flavor is None:
         return Attempt(name, Mode.NO_FLAVOR, "there is no such ResourceFlavor")
-    if why := misfit(pod_set, flavor, is_all_topology=quota.is_all_topology):
+    if why := misfit(pod_set, flavor, is_all_topology=quota.is_all_topology, keys=group.keys):
         return Attempt(name, Mode.NO_FLAVOR, why)
     if name in quota.state.facts.unknown_flavors:
         return Attempt(name, Mode.UNKNOWN, "its capacity is observed, and nobody looked")

@@ -1,6 +1,6 @@
 """Whether pods could run on the nodes of a flavor: taints, node selectors and topology, as Kueue looks at them."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from reconciler.checking.kinds import tolerations_of
@@ -15,10 +15,13 @@ TOPOLOGY_REQUESTS = tuple(
 )
 
 
-def misfit(pod_set: PodSet, flavor: Manifest, *, is_all_topology: bool) -> str:
-    """Why the pods cannot have the flavor; empty where they can."""
+def misfit(pod_set: PodSet, flavor: Manifest, *, is_all_topology: bool, keys: frozenset[str] = frozenset()) -> str:
+    """Why the pods cannot have the flavor; empty where they can.
+
+    `keys` are labels that count beside those that the flavor has.
+    """
     content = as_map(flavor.get("spec"))
-    return _topology(pod_set, content, is_all_topology) or _taints(pod_set, content) or _labels(pod_set, content)
+    return _topology(pod_set, content, is_all_topology) or _taints(pod_set, content) or _labels(pod_set, content, keys)
 
 
 def asks_for_topology(pod_set: PodSet) -> bool:
@@ -47,13 +50,14 @@ def taint_text(taint: Mapping[str, Any]) -> str:
     return f"{taint.get('key')}{value}:{taint.get('effect')}"
 
 
-def _labels(pod_set: PodSet, content: Mapping[str, Any]) -> str:
-    """Kueue looks at labels that the flavor itself has: every other one is the scheduler's matter."""
+def _labels(pod_set: PodSet, content: Mapping[str, Any], keys: frozenset[str]) -> str:
+    """Kueue looks at labels of the flavor, and at others that count: every other one is the scheduler's matter."""
     labels = as_map(content.get("nodeLabels"))
     for key, value in as_map(pod_set.pod.get("nodeSelector")).items():
-        if key in labels and labels[key] != value:
-            return f"its nodes have {key}={labels[key]}, the pods select {key}={value}"
-    terms = [_known(term, labels) for term in _terms(pod_set)]
+        if key in {*labels, *keys} and labels.get(key) != value:
+            has = f"{key}={labels[key]}" if key in labels else f"no {key} that its ResourceFlavor names"
+            return f"its nodes have {has}, the pods select {key}={value}"
+    terms = [_known(term, {*labels, *keys}) for term in _terms(pod_set)]
     if not terms or not all(terms) or any(all(_holds(one, labels) for one in term) for term in terms):
         return ""
     return f"its nodes ({_text(labels)}) do not match the node affinity of the pods"
@@ -64,14 +68,15 @@ def _terms(pod_set: PodSet) -> list[Any]:
     return list(as_list(at(pod_set.pod, "affinity", "nodeAffinity", required, "nodeSelectorTerms")))
 
 
-def _known(term: Any, labels: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [as_map(one) for one in as_list(at(term, "matchExpressions")) if at(one, "key") in labels]
+def _known(term: Any, keys: Collection[str]) -> list[Mapping[str, Any]]:
+    return [as_map(one) for one in as_list(at(term, "matchExpressions")) if at(one, "key") in keys]
 
 
 def _holds(expression: Mapping[str, Any], labels: Mapping[str, Any]) -> bool:
-    """An expression on a label that is there."""
-    value, values = as_text(labels[expression["key"]]), as_list(expression.get("values"))
-    operator = expression.get("operator")
+    operator, values = expression.get("operator"), as_list(expression.get("values"))
+    if expression["key"] not in labels:
+        return operator in ("NotIn", "DoesNotExist")
+    value = as_text(labels[expression["key"]])
     if operator in ("Gt", "Lt"):
         numbers = [as_text(each) for each in (value, *values)]
         if len(numbers) != 2 or not all(each.isdecimal() for each in numbers):

@@ -9,7 +9,7 @@ from reconciler.checking.templates import LEAST
 from reconciler.kueue.frameworks import FRAMEWORKS
 from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.reading import as_list, as_text, at
-from reconciler.objects import ClusterName
+from reconciler.objects import ClusterName, Manifest
 
 CONTROLLER = f"{GROUP}/multikueue"
 CARRIER = "kubestellar.io/ks-kueue"
@@ -24,6 +24,15 @@ def sending_of(state: ClusterState, queue: str) -> tuple[ClusterName, ...] | Non
             config = state.multikueue_configs.get(as_text(at(found, "spec", "parameters", "name")))
             return tuple(ClusterName(as_text(name)) for name in as_list(at(config, "spec", "clusters")))
     return None
+
+
+def inactive(kind: str, manifest: Manifest | None) -> Iterator[Objection]:
+    """What the manifest says that keeps it from its work; that somebody stopped it is told by its spec."""
+    for condition in as_list(at(manifest, "status", "conditions")):
+        is_off = at(condition, "type") == "Active" and at(condition, "status") == "False"
+        if is_off and at(condition, "reason") != "Stopped":
+            problem = f"{kind} {at(manifest, 'metadata', 'name')} is inactive: {at(condition, 'message')}"
+            yield Objection(Verdict.WAITS, Reason.INACTIVE, problem, "kfleet status says what to do")
 
 
 def is_carried(state: ClusterState, queue: str) -> bool:

@@ -41,6 +41,7 @@ class ClusterState:
     flavors: Mapping[str, Manifest]
     checks: Mapping[str, Manifest]
     multikueue_configs: Mapping[str, Manifest]
+    multikueue_clusters: Mapping[str, Manifest]
     priorities: frozenset[str]
     namespaces: Mapping[str, Mapping[str, str]]
     tree: QuotaTree | None = field(repr=False)
@@ -79,6 +80,7 @@ def build_state(name: ClusterName, manifests: Iterable[Manifest], facts: Facts) 
         flavors=named("ResourceFlavor"),
         checks=named("AdmissionCheck"),
         multikueue_configs=named("MultiKueueConfig"),
+        multikueue_clusters=named("MultiKueueCluster"),
         priorities=frozenset(named("WorkloadPriorityClass")),
         namespaces={name: as_map(at(one, "metadata", "labels")) for name, one in named("Namespace").items()},
         tree=tree,

@@ -11,8 +11,9 @@ from reconciler.kueue.kinds import GROUP, KIND_BY_NAME, Kind
 from reconciler.kueue.reading import as_text, at
 from reconciler.kueue.upgrade import to_canonical
 from reconciler.objects import ClusterName, Manifest
-from reconciler.observations.configuration import find_configuration
+from reconciler.observations.configuration import CONFIG_MAP, find_configuration, find_deployment, release_of
 from reconciler.ports import ApiKind, ClusterPort
+from reconciler.spec.choices import Role
 from reconciler.spec.model import Cluster
 
 KINDS = (
@@ -22,6 +23,7 @@ KINDS = (
     "ResourceFlavor",
     "AdmissionCheck",
     "MultiKueueConfig",
+    "MultiKueueCluster",
     "WorkloadPriorityClass",
 )
 NAMESPACES = "/api/v1/namespaces"
@@ -36,14 +38,15 @@ Seen = TypeVar("Seen")
 class AdmissionLook:
     """What a cluster holds; `problem` says why it could not be seen, and nothing is known then.
 
-    `configuration` is the text of Kueue's own, empty where it cannot be found, and `pod_priorities` are None where they
-    may not be listed: both are known to few.
+    `configuration` is the text of Kueue's own and `release` the tag of its image, empty where they cannot be found, and
+    `pod_priorities` are None where they may not be listed: all are known to few.
     """
 
     manifests: tuple[Manifest, ...] = ()
     pod_priorities: frozenset[str] | None = None
     configuration: str = ""
     problem: str = ""
+    release: str = ""
 
 
 def observe_admission(
@@ -60,16 +63,24 @@ def _look_at(cluster: Cluster, port: ClusterPort) -> AdmissionLook:
     try:
         served = _newest(port.discover())
         with ThreadPoolExecutor(len(KINDS)) as pool:
-            found = pool.map(lambda kind: tuple(_list(port, kind)), (served[name] for name in KINDS if name in served))
+            kinds = (served[name] for name in _kinds(cluster) if name in served)
+            found = pool.map(lambda kind: tuple(_list(port, kind)), kinds)
             manifests = [manifest for listed in found for manifest in listed]
         namespaces = [{**one, "apiVersion": "v1", "kind": "Namespace"} for one in port.list(NAMESPACES)]
         priorities = _if_allowed(lambda: frozenset(_names(port.list(PRIORITY_CLASSES))))
         config_map = _if_allowed(lambda: find_configuration(port, cluster.kueue.namespace))
+        mounted = as_text(at(config_map, "metadata", "name")) or CONFIG_MAP
+        deployment = _if_allowed(lambda: find_deployment(port, cluster.kueue.namespace, mounted))
     except ClusterError as error:
         return AdmissionLook(problem=error.problem)
     problem = "" if "ClusterQueue" in served else "it has no Kueue"
     text = as_text(at(config_map, "data", CONFIG_KEY))
-    return AdmissionLook((*manifests, *namespaces), priorities, text, problem)
+    return AdmissionLook((*manifests, *namespaces), priorities, text, problem, release_of(deployment))
+
+
+def _kinds(cluster: Cluster) -> Iterator[str]:
+    """A worker sends nothing, and kfleet's account there may not look at what would."""
+    return (name for name in KINDS if cluster.role is not Role.WORKER or not name.startswith("MultiKueue"))
 
 
 def _names(manifests: Iterable[Manifest]) -> Iterator[str]:

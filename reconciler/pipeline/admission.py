@@ -8,9 +8,9 @@ from reconciler.checking import (
     build_state,
     carried_frameworks,
 )
-from reconciler.desired import offline_api
 from reconciler.kueue.configuration import ConfigurationError, assumed_settings, read_settings
 from reconciler.kueue.configuration_patch import read_configuration
+from reconciler.kueue.kinds import first_version
 from reconciler.observations.admission import AdmissionLook, observe_admission
 from reconciler.pipeline.online import Connections
 from reconciler.spec import FleetSpec
@@ -38,7 +38,7 @@ def _state(cluster: Cluster, look: AdmissionLook) -> ClusterState:
         content, settings = cluster.kueue.configuration, assumed_settings(cluster.kueue.configuration)
     facts = Facts(
         admission_settings(settings, content, cluster.kueue.namespace),
-        offline_api(cluster).version,
+        first_version(look.release, cluster.kueue.version),
         pod_priorities=look.pod_priorities,
         is_live=True,
     )

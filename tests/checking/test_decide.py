@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.checking import Answer, FleetState, Reason, Verdict, check, read_submission
+from reconciler.checking import Answer, ClusterState, FleetState, Reason, Verdict, check, read_submission
 from reconciler.checking.decide import RUNS_UNSEEN
 from reconciler.checking.fit import MOST_COPIES
 from reconciler.checking.model import Objection
@@ -361,3 +361,78 @@ def test_queue_that_sends_its_jobs_nowhere_admits_nothing(sent: FleetState) -> N
     found = answer(research(ONE), replace(sent, clusters={hub.name: replace(hub, multikueue_configs={})}))
     assert [one.problem for one in found.objections] == ["the queue has no worker"]
     assert found.verdict is Verdict.NEVER
+
+
+def test_priority_class_of_a_workload_is_needed_on_the_manager_alone() -> None:
+    high = (
+        "apiVersion: kueue.x-k8s.io/v1beta2\nkind: WorkloadPriorityClass\n"
+        "metadata: {name: high, annotations: {kfleet.dev/clusters: hub}}\nvalue: 100\n"
+    )
+    manifest = research(ONE, labels={"kueue.x-k8s.io/priority-class": "high"})
+    assert answer(manifest, state_of(FLAVOR, SENT, TENANT, high)).runs_on == (EAST, WEST)
+    assert reasons(answer(manifest, state_of(FLAVOR, QUEUE, TENANT, high), "east")) == [Reason.NO_PRIORITY_CLASS]
+
+
+def test_priority_class_of_pods_is_needed_where_they_run(sent: FleetState) -> None:
+    east = sent.clusters[EAST]
+    bare = replace(east, facts=replace(east.facts, pod_priorities=frozenset()))
+    found = answer(
+        research(pod_spec(asking(cpu="1"), priorityClassName="high")),
+        replace(sent, clusters={**sent.clusters, EAST: bare}),
+    )
+    assert (found.runs_on, reasons(found.workers[0])) == ((WEST,), [Reason.NO_PRIORITY_CLASS])
+
+
+def test_worker_that_the_manager_cannot_reach_gets_no_job_now(sent: FleetState) -> None:
+    hub = sent.clusters[ClusterName("hub")]
+    lost = replace(sent, clusters={**sent.clusters, hub.name: with_connections(hub, EAST)})
+    found = answer(research(ONE), lost)
+    assert (found.verdict, found.runs_on) == (Verdict.ADMITTED, (WEST,))
+    assert found.workers[0].objections == (
+        Objection(
+            Verdict.WAITS,
+            Reason.INACTIVE,
+            "MultiKueueCluster east is inactive: connection refused",
+            "kfleet status says what to do",
+        ),
+    )
+    nowhere = replace(sent, clusters={**sent.clusters, hub.name: with_connections(hub, EAST, WEST)})
+    assert answer(research(ONE), nowhere).verdict is Verdict.WAITS
+
+
+def with_connections(hub: ClusterState, *lost: ClusterName) -> ClusterState:
+    """The manager, which cannot reach these workers."""
+    condition = {
+        "type": "Active",
+        "status": "False",
+        "reason": "ClientConnectionFailed",
+        "message": "connection refused",
+    }
+    connections = {
+        name: {**manifest, "status": {"conditions": [condition] if name in lost else []}}
+        for name, manifest in hub.multikueue_clusters.items()
+    }
+    return replace(hub, multikueue_clusters=connections)
+
+
+@pytest.mark.parametrize(
+    ("version", "verdict"),
+    [
+        ("0.16.2", Verdict.NEVER),
+        ("0.17.5", Verdict.NEVER),
+        ("0.17.6", Verdict.ADMITTED),
+        ("0.18.1", Verdict.NEVER),
+        ("0.18.2", Verdict.ADMITTED),
+        ("0.19.0", Verdict.ADMITTED),
+    ],
+)
+def test_old_kueue_holds_a_flavor_against_the_labels_of_its_whole_group(version: str, verdict: Verdict) -> None:
+    """https://github.com/kubernetes-sigs/kueue/issues/12446"""
+    bare = (
+        "kind: Flavor\nmetadata: {name: any}\nspec: {capacity: {source: static, resources: {cpu: 16, memory: 64Gi}}}\n"
+    )
+    both = QUEUE.replace("}]\n", "}, {flavor: any, resources: {cpu: 50%, memory: 50%}}]\n")
+    old = f"kind: Cluster\nmetadata: {{name: old}}\nspec: {{role: worker, kueue: {{version: {version}}}}}\n"
+    fleet = state_of(FLAVOR, bare, both, TENANT, old)
+    assert answer(research({**ONE, "nodeSelector": {"pool": "gpu"}}), fleet, "old").verdict is verdict
+    assert answer(research({**ONE, "nodeSelector": {"zone": "mars"}}), fleet, "old").verdict is Verdict.ADMITTED

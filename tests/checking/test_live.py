@@ -6,18 +6,20 @@ from pathlib import Path
 import pytest
 import yaml
 
-from reconciler.edges.kubernetes import Access, ApiServer
-from reconciler.objects import ClusterName
+from reconciler.edges.kubernetes import ApiServer
+from reconciler.kueue.kinds import KINDS
 from reconciler.observations.admission import AdmissionLook, observe_admission
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.spec.model import Cluster
+from tests.accounts import RBAC, account
 from tests.checking.jobs import Document, asking, job, pod_spec
+from tests.checking.worlds import reservation
 from tests.desired.fleets import spec_of
-from tests.engine.documents import API, flavor, sent_queue, tenant
+from tests.engine.documents import API, flavor, queue, sent_queue, tenant
 from tests.engine.worlds import KUEUE_ROOT, World
+from tests.kueueconfig.worlds import ConfiguredWorld
 from tests.support import eventually
 
-RBAC = "rbac.authorization.k8s.io/v1"
 CLUSTERS = ("manager", "worker1", "worker2")
 
 
@@ -65,6 +67,31 @@ def test_live_check_follows_a_job_to_its_workers(world: World) -> None:
     manager.delete(f"/apis/batch/v1/namespaces/{world.name}/jobs/a")
 
 
+def test_live_check_judges_by_the_release_that_runs_there(fleet: Sandbox, tmp_path: Path, unique: str) -> None:
+    """Which holds a flavor without labels against those of its neighbour; newer ones do not."""
+    world = ConfiguredWorld(fleet, tmp_path / unique, unique, {"one": "worker2"})
+    world.show_image("kueue:v0.16.2")
+    quota = [{"flavor": name, "resources": {"cpu": "9"}} for name in (f"{unique}-labelled", f"{unique}-bare")]
+    world.commit(
+        flavor(f"{unique}-labelled", nodeLabels={"pool": "cpu"}),
+        flavor(f"{unique}-bare"),
+        {**queue(unique, unique), "spec": {"quota": quota, "namespaceSelector": {}}},
+        tenant(unique, unique),
+    )
+    assert world.apply("--wait", "60").code == 0
+    manifest = small(world)
+    manifest["spec"]["template"]["spec"]["nodeSelector"] = {"pool": "gpu"}
+    code, found = checked(world, manifest)
+    assert (code, [one["reason"] for one in found["objections"]]) == (3, ["no matching flavor"])
+    world.api("one").create(manifest)
+    path = f"{KUEUE_ROOT}/namespaces/{unique}/workloads"
+    message = eventually(lambda: reservation(next(iter(world.api("one").list(path)), {}))[1], 60)
+    assert message.count("doesn't match node affinity") == 2
+    world.api("one").delete(f"/apis/batch/v1/namespaces/{unique}/jobs/a")
+    world.show_image("kueue")
+    world.clean()
+
+
 def test_live_check_does_not_guess_about_a_cluster_that_is_not_there(world: World) -> None:
     lost = {"role": "standalone", "access": {"context": "mars", "kubeconfig": str(world.sandbox.state.kubeconfig)}}
     world.write(
@@ -76,36 +103,20 @@ def test_live_check_does_not_guess_about_a_cluster_that_is_not_there(world: Worl
 
 @pytest.fixture
 def visitor(fleet: Sandbox, unique: str) -> Iterator[ApiServer]:
-    """Somebody who may look at queues and namespaces, and at nothing else."""
-    api = fleet.api("worker1")
-    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": unique, "namespace": "default"}}
+    """Somebody who may look at the queues of a worker and at namespaces, and at nothing else."""
+    kinds = [kind.plural for kind in KINDS if not kind.name.startswith("MultiKueue")]
     rules = [
-        {"apiGroups": ["kueue.x-k8s.io"], "resources": ["*"], "verbs": ["list"]},
+        {"apiGroups": ["kueue.x-k8s.io"], "resources": kinds, "verbs": ["list"]},
         {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["list"]},
     ]
-    role = {"apiVersion": RBAC, "kind": "ClusterRole", "metadata": {"name": unique}, "rules": rules}
-    binding = {
-        "apiVersion": RBAC,
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": unique},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": unique},
-        "subjects": [{"kind": "ServiceAccount", "name": unique, "namespace": "default"}],
-    }
-    for manifest in (account, role, binding):
-        api.create(manifest)
-    path = f"{api.path_of(account)}/token"
-    token = api.post(path, {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}})
-    visiting = ApiServer(ClusterName("east"), Access(api.access.server, api.access.ca, token=token["status"]["token"]))
-    yield visiting
-    visiting.close()
-    for manifest in (binding, role, account):
-        api.delete(api.path_of(manifest))
+    with account(fleet.api("worker1"), unique, rules) as visiting:
+        yield visiting
 
 
 def test_live_look_does_without_what_few_may_see(visitor: ApiServer) -> None:
     cluster = next(one for one in spec_of().clusters if one.name == "east")
     look = eventually(lambda: (found := look_at(cluster, visitor)) and not found.problem and found)
-    assert (look.pod_priorities, look.configuration) == (None, "")
+    assert (look.pod_priorities, look.configuration, look.release) == (None, "", "")
     assert any(manifest["kind"] == "Namespace" for manifest in look.manifests)
 
 

@@ -63,6 +63,22 @@ def test_node_selector_names_both_values() -> None:
 
 
 @pytest.mark.parametrize(
+    ("expression", "fits"),
+    [
+        (needs("zone", "In", "mars"), False),
+        (needs("zone", "NotIn", "mars"), True),
+        (needs("zone", "Exists"), False),
+        (needs("zone", "DoesNotExist"), True),
+        (needs("zone", "Gt", "1"), False),
+        (needs("shelf", "In", "a"), True),
+    ],
+)
+def test_label_that_counts_and_that_a_flavor_lacks_is_missing(expression: Document, fits: bool) -> None:  # noqa: FBT001  (a column of the table)
+    pods = pod_set("main", 1, {"spec": pod_spec(affinity=affinity([expression]))})
+    assert (misfit(pods, FLAVOR, is_all_topology=False, keys=frozenset(["zone"])) == "") is fits
+
+
+@pytest.mark.parametrize(
     ("taint", "tolerations", "problem"),
     [
         (TAINT, [], "the pods do not tolerate its taint spot=yes:NoSchedule"),
