@@ -62,7 +62,7 @@ class _Loop:
     def __init__(self, settings: Settings, stop: threading.Event) -> None:
         self._settings, self._stop = settings, stop
         self._wakeups = Wakeups()
-        self._metrics = Metrics(lambda: self._revisions.now.problem)
+        self._metrics = Metrics(lambda: self._revisions.now.problem, self._fleet_name)
         self._clusters = Clusters(settings.timeout, self._wakeups.wake)
         self._revisions = Revisions(settings.source, settings.git_interval, self._wakeups.wake, settings.trust)
         self._cycle = Cycle(self._clusters, self._wakeups.wake)
@@ -93,6 +93,10 @@ class _Loop:
             self._clusters.close()
             endpoint.close()
         log.info("stopped")
+
+    def _fleet_name(self) -> str:
+        computed = self._revisions.now.computed
+        return computed.spec.fleet.name if computed else ""
 
     def _lead(self, computed: Computed) -> None:
         """Cycle by cycle while we are the only one who writes, and the same cluster keeps the lease."""

@@ -22,9 +22,9 @@ _NANO = 10**9
 
 
 class Metrics(Collector):
-    def __init__(self, revision_problem: Callable[[], str] = str) -> None:
-        """`revision_problem` says what is wrong with the newest commit, or nothing."""
-        self._revision_problem = revision_problem
+    def __init__(self, revision_problem: Callable[[], str] = str, fleet: Callable[[], str] = str) -> None:
+        """`revision_problem` says what is wrong with the newest commit, `fleet` is its name; or nothing."""
+        self._revision_problem, self._fleet = revision_problem, fleet
         self.registry = CollectorRegistry()
         self.is_leader = False
         self._last: CycleReport | None = None
@@ -57,8 +57,8 @@ class Metrics(Collector):
         self.is_leader, self._last = False, None
 
     def collect(self) -> Iterator[Metric]:
-        leader = GaugeMetricFamily("kfleet_leader", "1 on the replica that writes.")
-        leader.add_metric((), int(self.is_leader))
+        leader = GaugeMetricFamily("kfleet_leader", "1 on the replica that writes.", labels=("fleet",))
+        leader.add_metric((self._fleet(),), int(self.is_leader))
         yield leader
         refused = GaugeMetricFamily("kfleet_revision_refused", "1 while the newest commit is not followed.")
         refused.add_metric((), int(bool(self._revision_problem())))

@@ -37,7 +37,7 @@ def questions() -> Iterator[Asked]:
         for row in dashboard.rows:
             for panel in row.panels:
                 yield from (Asked(one.expression, frozenset(_LEGEND.findall(one.legend))) for one in panel.queries)
-    for group in rule_groups(timedelta(seconds=90)):
+    for group in rule_groups("science", timedelta(seconds=90)):
         for rule in group["rules"]:
             yield Asked(rule["expr"], frozenset(_IN_TEXT.findall(str(rule["annotations"]))))
 

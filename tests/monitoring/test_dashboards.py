@@ -46,7 +46,7 @@ def test_monitoring_goes_where_it_is_told() -> None:
     found = objects("{clusters: [workers], dashboards: false, alerts: configMap}", HUB, EAST)
     assert set(found) == {"east/ConfigMap/batch/kfleet-science-alerts"}
     rules = yaml.safe_load(found["east/ConfigMap/batch/kfleet-science-alerts"]["data"]["kfleet-science.rules.yaml"])
-    assert rules["groups"] == rule_groups(timedelta(seconds=90))
+    assert rules["groups"] == rule_groups("science", timedelta(seconds=90))
     both = objects("{clusters: [manager, workers], namespace: monitoring, alerts: none}", HUB, EAST)
     assert {name.partition("/kfleet-")[0] for name in both} == {"hub/ConfigMap/monitoring", "east/ConfigMap/monitoring"}
 
@@ -115,8 +115,20 @@ def test_expressions_are_balanced() -> None:
         assert expression.count('"') % 2 == 0, expression
 
 
+def test_missing_leader_is_that_of_the_fleet_and_is_missed_where_one_was_seen() -> None:
+    groups = {name: rule_groups(name, timedelta(seconds=90)) for name in ("science", "art")}
+    alerts = {
+        name: {rule["alert"]: rule for group in found for rule in group["rules"]} for name, found in groups.items()
+    }
+    assert alerts["science"]["KfleetNoLeader"]["expr"] == (
+        'sum(kfleet_leader{fleet="science"}) < 1'
+        ' or (count(count_over_time(kfleet_leader{fleet="science"}[1d])) unless count(kfleet_leader{fleet="science"}))'
+    )
+    assert "science" not in str(alerts["art"]["KfleetNoLeader"])
+
+
 def test_alerts_have_names_of_their_own_and_say_what_to_do() -> None:
-    rules = [rule for group in rule_groups(timedelta(seconds=90)) for rule in group["rules"]]
+    rules = [rule for group in rule_groups("science", timedelta(seconds=90)) for rule in group["rules"]]
     assert len({rule["alert"] for rule in rules}) == len(rules)
     documented = set(re.findall(r"^\| `(\w+)` \|", DOCUMENT, re.MULTILINE))
     assert {rule["alert"] for rule in rules} <= documented

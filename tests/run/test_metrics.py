@@ -53,10 +53,10 @@ def test_pools_and_bad_messages_of_a_bus_are_shown() -> None:
 def test_replica_that_does_not_lead_shows_nothing_of_what_it_saw() -> None:
     computed = compute(read_files(Source(str(ROOT))))
     plan = Plan(computed.spec.fleet.name, "abc", (), ())
-    metrics = Metrics()
+    metrics = Metrics(fleet=lambda: "science")
     metrics.is_leader = True
     metrics.note(CycleReport(computed, plan, Looks([], {}), 0.1))
     assert b"kfleet_revision_info" in generate_latest(metrics.registry)
     metrics.end_leading()
     shown = generate_latest(metrics.registry)
-    assert b"kfleet_leader 0.0" in shown and b"kfleet_revision_info" not in shown
+    assert b'kfleet_leader{fleet="science"} 0.0' in shown and b"kfleet_revision_info" not in shown

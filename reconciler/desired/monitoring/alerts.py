@@ -20,9 +20,9 @@ class Alert:
     severity: str = "warning"
 
 
-def rule_groups(stale_after: timedelta) -> list[Manifest]:
-    """`stale_after` is the age at which the fleet's policy gives an observation up."""
-    groups = {"kueue": _KUEUE, "kfleet": (*_KFLEET, _silent(stale_after)), "gpus": _GPUS}
+def rule_groups(fleet: str, stale_after: timedelta) -> list[Manifest]:
+    """`stale_after` is the age at which the policy of the fleet gives an observation up."""
+    groups = {"kueue": _KUEUE, "kfleet": (_no_leader(fleet), *_KFLEET, _silent(stale_after)), "gpus": _GPUS}
     return [{"name": f"kfleet-{name}", "rules": _rules(alerts)} for name, alerts in groups.items()]
 
 
@@ -37,6 +37,18 @@ def _rules(alerts: Sequence[Alert]) -> list[Manifest]:
         }
         for alert in alerts
     ]
+
+
+def _no_leader(fleet: str) -> Alert:
+    """Where no controller was scraped within a day there is none to be missed: a CronJob, or another Prometheus."""
+    leader = f'kfleet_leader{{fleet="{fleet}"}}'
+    return Alert(
+        "KfleetNoLeader",
+        f"sum({leader}) < 1 or (count(count_over_time({leader}[1d])) unless count({leader}))",
+        5,
+        f"No replica of kfleet writes fleet {fleet}: none runs, or none can reach the manager.",
+        "critical",
+    )
 
 
 def _silent(stale_after: timedelta) -> Alert:
@@ -70,13 +82,6 @@ _KUEUE = (
     ),
 )
 _KFLEET = (
-    Alert(
-        "KfleetNoLeader",
-        "(sum(kfleet_leader) or vector(0)) < 1",
-        5,
-        "No replica of kfleet writes: it does not run, or cannot reach the manager.",
-        "critical",
-    ),
     Alert("KfleetCyclesFail", "increase(kfleet_cycle_failures_total[10m]) > 3", 10, "Cycles of kfleet end in errors."),
     Alert(
         "KfleetWritesFail",

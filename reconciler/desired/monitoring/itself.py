@@ -14,7 +14,12 @@ def _now() -> Row:
     return Row(
         "Now",
         (
-            Panel("Leaders", (Query("sum(kfleet_leader)"),), PanelKind.NUMBER, help="One, or nobody writes."),
+            Panel(
+                "Leaders",
+                (Query("sum by (fleet) (kfleet_leader)", "{{fleet}}"),),
+                PanelKind.NUMBER,
+                help="One for each fleet, or nobody writes.",
+            ),
             Panel("Clusters reached", (Query(f"sum(kfleet_cluster_reachable{_CHOSEN})"),), PanelKind.NUMBER),
             Panel("Refused by a guard", (Query("max(kfleet_refusals)"),), PanelKind.NUMBER),
             Panel("Newest commit not followed", (Query("max(kfleet_revision_refused)"),), PanelKind.NUMBER),

@@ -50,7 +50,7 @@ class _Place:
             }
 
     def alerts(self) -> Iterator[Manifest]:
-        content = {"groups": rule_groups(self._fleet.policy.capacity.stale_after)}
+        content = {"groups": rule_groups(self._fleet.name, self._fleet.policy.capacity.stale_after)}
         metadata = self._metadata("alerts", {})
         if self._wanted.alerts is AlertForm.PROMETHEUS_RULE:
             api = "monitoring.coreos.com/v1"
