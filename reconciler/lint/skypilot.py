@@ -1,6 +1,6 @@
 """KF092 to KF097: teams that use SkyPilot."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import Any
 
@@ -23,10 +23,19 @@ CLASSES = (
     "queued-provisioning.gke.io",
 )
 CLASS: FieldPath = ("spec", "provisioningClassName")
-# Where a config of SkyPilot names a queue: for servers that know of Kueue, and as a label of pods for all others.
-_QUEUES: tuple[FieldPath, ...] = (
-    ("kubernetes", "kueue", "local_queue_name"),
-    ("kubernetes", "pod_config", "metadata", "labels", QUEUE_LABEL),
+# Where a config of SkyPilot names a queue: for servers that know of Kueue, and as a label of pods for all others. Each
+# of them counts for all, for a workspace, for a context, or for both; `quota.queue` wins over the name beside it.
+_ANY = "*"
+_SCOPES = (("kubernetes",), ("workspaces", _ANY, "kubernetes"))
+_QUEUES = tuple(
+    (*scope, *context, *name)
+    for scope in _SCOPES
+    for context in ((), ("context_configs", _ANY))
+    for name in (
+        ("kueue", "local_queue_name"),
+        ("quota", "queue"),
+        ("pod_config", "metadata", "labels", QUEUE_LABEL),
+    )
 )
 
 
@@ -57,9 +66,8 @@ def check_carried_teams(view: View) -> Iterator[Remark]:
 def check_queue_names(view: View) -> Iterator[Remark]:
     for tenant in _teams(view):
         written = tenant.skypilot.configuration if tenant.skypilot else {}
-        for path in _QUEUES:
-            name = as_text(at(written, *map(str, path)))
-            if name and name != tenant.local_queue:
+        for path, name in _queues_in(written):
+            if name != tenant.local_queue:
                 problem = f"{name!r} is not the team's LocalQueue, {tenant.local_queue}"
                 path_to = ("spec", "skypilot", "config", *path)
                 yield Remark("KF093", tenant.document, path_to, problem, "remove it: kfleet fills it in")
@@ -121,11 +129,28 @@ def _has_pods(cluster: Cluster) -> bool:
 
 
 def _named_queues(text: Any) -> Iterator[str]:
-    if not isinstance(text, str) or not any(str(path[-1]) in text for path in _QUEUES):
+    if not isinstance(text, str) or "queue" not in text:
         return
     try:
         content = yaml.load(text, yaml.CSafeLoader)
     except yaml.YAMLError:
         return
-    if isinstance(content, Mapping):
-        yield from filter(None, (as_text(at(content, *map(str, path))) for path in _QUEUES))
+    yield from dict.fromkeys(name for _, name in _queues_in(content))
+
+
+def _queues_in(content: Any) -> Iterator[tuple[FieldPath, str]]:
+    """Every name of a queue in a config of SkyPilot, by its path."""
+    for pattern in _QUEUES:
+        for path, value in _found(content, pattern):
+            if isinstance(value, str) and value:
+                yield path, value
+
+
+def _found(content: Any, pattern: tuple[str, ...]) -> Iterator[tuple[FieldPath, Any]]:
+    if not pattern:
+        yield (), content
+        return
+    step, *rest = pattern
+    below = as_map(content)
+    for name in [*below] if step == _ANY else [step]:
+        yield from (((name, *path), value) for path, value in _found(below.get(name), tuple(rest)))

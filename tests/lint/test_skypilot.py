@@ -1,6 +1,7 @@
 """What lint says of teams that use SkyPilot, beside the examples of its rules."""
 
 import pytest
+import yaml
 
 from tests.lint.fleets import find
 
@@ -53,3 +54,41 @@ def test_team_of_a_queue_that_kubestellar_serves_is_told_to_take_another() -> No
 def test_team_whose_queue_does_not_exist_is_told_that_alone() -> None:
     found = find("kind: Tenant\nmetadata: {name: b}\nspec: {namespaces: [b], queue: nope, skypilot: {}}\n")
     assert [finding.rule for finding in found] == ["KF001"]
+
+
+NAMES = (
+    "{kueue: {local_queue_name: QUEUE}}",
+    "{quota: {queue: QUEUE}}",
+    "{pod_config: {metadata: {labels: {kueue.x-k8s.io/queue-name: QUEUE}}}}",
+)
+SCOPES = (
+    "kubernetes: %s",
+    "kubernetes: {context_configs: {east: %s}}",
+    "workspaces: {lab: {kubernetes: %s}}",
+    "workspaces: {lab: {kubernetes: {context_configs: {east: %s}}}}",
+)
+CONFIGS = [scope % name for scope in SCOPES for name in NAMES]
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_queue_of_another_team_is_found_wherever_a_config_names_it(config: str) -> None:
+    team = f"skypilot: {{config: {{{config}}}}}"
+    fleet = FLEET.format(dispatch="none", hub="", east=PODS).replace("skypilot: {}", team)
+    (finding,) = find(fleet.replace("QUEUE", "physics"))
+    assert (finding.rule, finding.problem) == ("KF093", "'physics' is not the team's LocalQueue, research")
+    assert find(fleet.replace("QUEUE", "research")) == ()
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_queue_of_another_namespace_is_found_wherever_a_config_map_names_it(config: str) -> None:
+    def found(queue: str) -> list[str]:
+        written = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "sky", "namespace": "astro", "annotations": {"kfleet.dev/clusters": "east"}},
+            "data": {"config.yaml": config.replace("QUEUE", queue)},
+        }
+        fleet = FLEET.format(dispatch="none", hub="", east=PODS)
+        return [one.rule for one in find(f"{fleet}---\n{yaml.safe_dump(written)}")]
+
+    assert (found("physics"), found("research")) == (["KF095"], [])
