@@ -1,6 +1,6 @@
 """One look at the jobs that KubeStellar carries: what waits on the manager, what runs where, where there is room."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -81,22 +81,24 @@ def _look_at_manager(spec: FleetSpec, manager: Cluster, port: ClusterPort) -> _F
             if metadata["uid"] in wanted or CLUSTER_LABEL in (metadata.get("labels") or {}):
                 originals[ref], kind_by_ref[ref] = manifest, kind
     workloads = {ref: by_owner[uid] for ref, one in originals.items() if (uid := one["metadata"]["uid"]) in by_owner}
+    strange = _strange_workloads(manager, meant, workloads.values())
     jobs = tuple(read_job(spec, ref, originals[ref], workloads.get(ref)) for ref in originals)
-    jobs += tuple(_strange_jobs(spec, manager, meant, workloads.values()))
+    jobs += tuple(read_job(spec, ref, None, workload) for ref, workload in strange.items())
     inactive = {name: checks.get(name, {}) for name in queues.values() if not _is_active(checks.get(name))}
-    return _Found(port, kind_by_ref, jobs, originals, workloads, inactive)
+    return _Found(port, kind_by_ref, jobs, originals, {**workloads, **strange}, inactive)
 
 
-def _strange_jobs(
-    spec: FleetSpec, manager: Cluster, meant: Iterable[Manifest], known: Iterable[Manifest]
-) -> Iterator[QueuedJob]:
+def _strange_workloads(
+    manager: Cluster, meant: Iterable[Manifest], known: Iterable[Manifest]
+) -> Mapping[Ref, Manifest]:
     """Workloads whose job cannot be handled: they hold quota, and somebody has to know why they wait."""
     names = {(at(one, "metadata", "namespace"), at(one, "metadata", "name")) for one in known}
-    for workload in meant:
-        metadata = workload["metadata"]
-        if (metadata["namespace"], metadata["name"]) not in names:
-            ref = Ref(manager.name, GROUP, "Workload", metadata["namespace"], metadata["name"])
-            yield read_job(spec, ref, None, workload)
+    own = ((one["metadata"]["namespace"], one["metadata"]["name"], one) for one in meant)
+    return {
+        Ref(manager.name, GROUP, "Workload", namespace, name): workload
+        for namespace, name, workload in own
+        if (namespace, name) not in names
+    }
 
 
 def _kinds_of(spec: FleetSpec, workloads: Iterable[Manifest]) -> tuple[CarriedKind, ...]:

@@ -70,7 +70,8 @@ def _is_ready(copy: Manifest | None, status: Mapping[str, Any], pods: int) -> bo
 
 def _has_run(status: Mapping[str, Any], true: set[str]) -> bool:
     """Whether pods of it have ended or are made anew. Then it had its nodes, and what ails it is not their lack."""
-    return "Restarting" in true or any(_count(status.get(name)) for name in _SIGNS_OF_LIFE)
+    parts = [status, *map(as_map, as_list(status.get("replicatedJobsStatus")))]
+    return "Restarting" in true or any(_count(part.get(name)) for part in parts for name in _SIGNS_OF_LIFE)
 
 
 def _count(value: Any) -> int:

@@ -39,8 +39,10 @@ def owner_of(workload: Manifest) -> Owner | None:
 def read_job(spec: FleetSpec, ref: Ref, job: Manifest | None, workload: Manifest | None) -> QueuedJob:
     """A job and its Workload, of which one may be missing."""
     queue = as_text(at(workload, "status", "admission", "clusterQueue"))
-    check = _check_of(spec, workload, queue)
-    is_waiting = check is None or check.get("state") == PENDING
+    check, placed = _check_of(spec, workload, queue), read_placed(job)
+    # A job that Kueue lets run on the manager, or asks nobody a cluster for, must not run on a worker too.
+    is_free = placed is not None or (check is not None and not _is_true(workload, "Admitted"))
+    is_waiting = is_free and (check is None or check.get("state") == PENDING)
     return QueuedJob(
         ref,
         as_text(at(workload, "metadata", "name")),
@@ -51,8 +53,8 @@ def read_job(spec: FleetSpec, ref: Ref, job: Manifest | None, workload: Manifest
         is_told=_has_ended(job),
         priority=int(at(workload, "spec", "priority") or 0),
         reserved_at=as_text(_condition(workload, "QuotaReserved").get("lastTransitionTime")),
-        placed=read_placed(job),
-        obstacle=_obstacle(job, workload),
+        placed=placed,
+        obstacle=_obstacle(job, workload) or _other_checks(workload, check),
         note=None if check is None else as_text(check.get("message")),
     )
 
@@ -76,6 +78,13 @@ def _obstacle(job: Manifest | None, workload: Manifest | None) -> str:
                 f"{assigned.get('name')}: KubeStellar carries a job whole or not at all, so do not set its least number"
             )
     return ""
+
+
+def _other_checks(workload: Manifest | None, own: Mapping[str, object] | None) -> str:
+    """A job runs when every check of its queue is ready, and not only ours."""
+    states = [one for one in map(as_map, as_list(at(workload, "status", "admissionChecks"))) if one != own]
+    names = sorted(as_text(one.get("name")) for one in states if one.get("state") != "Ready")
+    return f"it waits for check {' and '.join(names)}" if names else ""
 
 
 def _pod_sets(spec: FleetSpec, workload: Manifest | None) -> tuple[PodSet, ...]:

@@ -113,7 +113,7 @@ def _let_go(job: QueuedJob, now: datetime) -> Decision:
     if job.is_finished:
         why = "it is finished"
     elif not job.has_quota:
-        why = "it has no quota"
+        why = "it has no quota" if job.placed else "it does not wait for a cluster"
     else:
         why = f"queue {job.queue} does not use KubeStellar"
     is_ours = job.placed is not None and job.placed.is_own

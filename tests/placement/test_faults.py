@@ -154,6 +154,12 @@ def test_job_that_lost_its_quota_or_ended_leaves_its_cluster(change: dict[str, A
     assert decided(spec_of(), look([replace(there, placed=None)]))["a"].verb is Verb.STAY
 
 
+def test_job_that_kueue_lets_run_on_the_manager_gets_no_cluster() -> None:
+    here = job("a", pods(1, GPU), has_quota=False)
+    decision = decided(spec_of(), look([here], east=[node("n", BIG)], west=[]))["a"]
+    assert (decision.verb, decision.why) == (Verb.STAY, "it does not wait for a cluster")
+
+
 def test_finished_copy_stays_until_its_status_is_back() -> None:
     ended = placed(replace(job("a", pods(1, GPU)), finished_at=NOW - timedelta(minutes=4)), EAST)
     assert decided(spec_of(), look([ended]))["a"].verb is Verb.STAY

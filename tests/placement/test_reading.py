@@ -43,7 +43,11 @@ def workload(*conditions: dict[str, str], **more: Any) -> dict[str, Any]:
         "status": {
             "admission": {"clusterQueue": "q", "podSetAssignments": [assigned]},
             "conditions": list(conditions),
-            "admissionChecks": [{"name": "kubestellar-q", "state": more.pop("state", "Pending"), "message": "m"}],
+            "admissionChecks": [
+                {"name": name, "state": state, "message": "m"}
+                for name, state in {"kubestellar-q": more.pop("state", "Pending"), **more.pop("checks", {})}.items()
+                if state
+            ],
         },
     }
 
@@ -82,6 +86,8 @@ def test_room_is_reserved_for_what_kueue_counts(pod: dict[str, Any], requests: d
         (workload(), False, False),
         (workload(condition("QuotaReserved", "False")), False, False),
         (workload(condition("QuotaReserved"), state="Retry"), False, False),
+        (workload(condition("QuotaReserved"), state=""), False, False),
+        (workload(condition("QuotaReserved"), condition("Admitted")), False, False),
         (workload(condition("QuotaReserved"), condition("Finished")), True, True),
         (workload(condition("Finished", time="yesterday")), False, True),
         (None, False, False),
@@ -91,6 +97,24 @@ def test_quota_counts_while_the_check_waits(seen: Manifest | None, *, has_quota:
     found = read_job(spec_of(), REF, {"metadata": {}}, seen)
     assert (found.has_quota, found.is_finished) == (has_quota, is_finished)
     assert found.finished_at is None or found.finished_at >= LONG_AGO
+
+
+def test_placed_job_keeps_its_quota_while_kueue_makes_its_checks_anew() -> None:
+    there = {"metadata": {"labels": {"kubestellar.io/cluster": "east"}}}
+    assert read_job(spec_of(), REF, there, workload(condition("QuotaReserved"), state="")).has_quota
+
+
+@pytest.mark.parametrize(
+    ("checks", "obstacle"),
+    [
+        ({"budget": "Pending", "audit": "Ready"}, "it waits for check budget"),
+        ({"budget": "Retry", "audit": "Pending"}, "it waits for check audit and budget"),
+        ({"budget": "Ready"}, ""),
+    ],
+)
+def test_job_waits_for_the_other_checks_of_its_queue(checks: dict[str, str], obstacle: str) -> None:
+    found = read_job(spec_of(), REF, {"metadata": {}}, workload(condition("QuotaReserved"), checks=checks))
+    assert (found.has_quota, found.obstacle) == (True, obstacle)
 
 
 def test_job_on_the_manager_tells_its_end_itself() -> None:
@@ -127,6 +151,7 @@ def test_job_that_cannot_be_carried_is_an_obstacle() -> None:
         (JOB, {"active": 1, "terminating": 1}, Progress.RUNNING),
         (PYTORCH, {"conditions": [condition("Restarting")]}, Progress.RUNNING),
         (JOBSET, {"restarts": 1, "replicatedJobsStatus": [{"ready": 0}]}, Progress.RUNNING),
+        (JOBSET, {"replicatedJobsStatus": [{"ready": 0}, {"failed": 1}]}, Progress.RUNNING),
         (STRANGE, {}, Progress.UNKNOWN),
         (STRANGE, {"conditions": [condition("Failed")]}, Progress.FAILED),
         (STRANGE, None, Progress.WAITING),
