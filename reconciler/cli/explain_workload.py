@@ -54,7 +54,7 @@ def _decisions(source: Source) -> tuple[Decision, ...]:
 
 def _record(decision: Decision) -> dict[str, Any]:
     job, placed = decision.job, decision.job.placed
-    is_going = decision.verb in {Verb.PLACE, Verb.MOVE}
+    is_going = decision.verb is Verb.PLACE
     return {
         "job": str(job.ref),
         "workload": job.workload,

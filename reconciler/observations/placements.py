@@ -17,6 +17,7 @@ from reconciler.observations.progress import current_copy, read_combined, read_p
 from reconciler.observations.queued_jobs import owner_of, read_job
 from reconciler.observations.usage import VERSIONS
 from reconciler.placement import ClusterNodes, PlacementLook, Progress, QueuedJob
+from reconciler.placement.former import Names, find_former
 from reconciler.ports import ClusterPort
 from reconciler.spec.choices import CapacitySource, Drain
 from reconciler.spec.kubestellar import CLUSTER_LABEL, JOB, CarriedKind
@@ -160,23 +161,30 @@ def _progress(found: _Found, ports: Ports) -> Copies:
 
 
 def _former(spec: FleetSpec, found: _Found, ports: Ports) -> Mapping[Ref, ClusterName]:
-    """Where copies of jobs that wait for a place are still to be seen."""
-    waiting = {job.ref for job in found.jobs if job.placed is None and job.has_quota and not job.is_finished}
-    kinds = {found.kinds[ref] for ref in waiting if ref in found.kinds}
-    asked = [(worker.name, kind) for worker, _ in carried_by(spec) for kind in kinds if worker.name in ports]
+    """A cluster that left the fleet is asked while it can be; then it counts as gone, with all that it had."""
+    waiting = {
+        job.ref: job
+        for job in found.jobs
+        if job.placed is None and job.has_quota and not job.is_finished and job.ref in found.kinds
+    }
+    kinds = {found.kinds[ref] for ref in waiting}
+    left = {job.before.cluster for job in waiting.values() if job.before}
+    known = {*ports, *(cluster.name for cluster in spec.clusters)}
+    clusters = {*(worker.name for worker, _ in carried_by(spec)), *(left & known)}
+    asked = sorted(((cluster, kind) for cluster in clusters for kind in kinds), key=str)
     with ThreadPoolExecutor(_PARALLEL) as pool:
-        answers = zip(asked, pool.map(lambda one: _names(ports[one[0]], *one), asked), strict=True)
-        places = {(kind, *name): cluster for (cluster, kind), names in answers for name in names}
-    named = {ref: (found.kinds[ref], ref.namespace, ref.name) for ref in waiting if ref in found.kinds}
-    return {ref: places[name] for ref, name in named.items() if name in places}
+        answers = pool.map(lambda one: _names(ports.get(one[0]), *one), asked)
+        return find_former(waiting, found.kinds, dict(zip(asked, answers, strict=True)))
 
 
-def _names(port: ClusterPort, cluster: ClusterName, kind: CarriedKind) -> list[tuple[str, str]]:
+def _names(port: ClusterPort | None, cluster: ClusterName, kind: CarriedKind) -> Names:
+    if port is None:
+        return None
     try:
         copies = _list_jobs(port, kind, f"{CLUSTER_LABEL}={cluster}")
     except ClusterError:
-        return []
-    return [(one["metadata"]["namespace"], one["metadata"]["name"]) for one in copies]
+        return None
+    return frozenset((one["metadata"]["namespace"], one["metadata"]["name"]) for one in copies)
 
 
 def _copies(

@@ -10,7 +10,7 @@ from reconciler.objects import Manifest, Ref
 from reconciler.observations.progress import ENDS
 from reconciler.placement import PodSet, QueuedJob
 from reconciler.placement.matching import required_terms
-from reconciler.placement.memory import read_placed
+from reconciler.placement.memory import read_before, read_placed
 from reconciler.spec.model import Flavor, FleetSpec
 from reconciler.spec.workers import carried_queues, placement_check
 
@@ -55,6 +55,7 @@ def read_job(spec: FleetSpec, ref: Ref, job: Manifest | None, workload: Manifest
         reserved_at=as_text(_condition(workload, "QuotaReserved").get("lastTransitionTime")),
         placed=placed,
         obstacle=_obstacle(job, workload) or _other_checks(workload, check),
+        before=read_before(job),
         note=None if check is None else as_text(check.get("message")),
     )
 

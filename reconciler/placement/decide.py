@@ -1,16 +1,17 @@
 """Every job gets its decision: stay, go, or wait, and why. The same look always gives the same decisions.
 
 Decision: a job that is placed stays where it is as long as its cluster is one of its queue's and takes jobs, whatever
-becomes of the capacity there; only pods that do not get ready in time move it, and only where there is room elsewhere.
+becomes of the capacity there; only pods that never got ready in time move it, and only where there is room elsewhere.
+Who moves comes back first, and is placed when its copy is gone: nobody else can know that it does not run twice.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from reconciler.objects import ClusterName
 from reconciler.placement.choice import Choice, choose
-from reconciler.placement.model import Decision, Placed, PlacementLook, Progress, QueuedJob, Verb
+from reconciler.placement.model import ClusterNodes, Decision, Placed, PlacementLook, Progress, QueuedJob, Verb
 from reconciler.placement.room import Room, room_of
 from reconciler.spec.choices import Drain
 from reconciler.spec.kubestellar import KubeStellar
@@ -51,20 +52,31 @@ class _Fleet:
 
     def is_late(self, placed: Placed, progress: Progress) -> bool:
         waited = self.look.now - (placed.since or self.look.now)
-        return progress is Progress.WAITING and waited >= self.patience(placed)
+        return progress is Progress.WAITING and not placed.has_run and waited >= self.patience(placed)
+
+    def lately_left(self, way: Placed) -> dict[ClusterName, datetime]:
+        """The clusters that were tried in vain a moment ago."""
+        return {name: time for name, time in way.left.items() if self.look.now - time < 2 * self.patience(way)}
 
 
 def _rooms(spec: FleetSpec, look: PlacementLook) -> dict[ClusterName, Room]:
     own = {cluster.name for cluster in spec.clusters}
     return {
-        name: room_of(
-            seen.nodes,
-            [job.pod_sets for job in _there(look, name) if _is_in_figures(job, look.now)],
-            [job.pod_sets for job in _there(look, name) if not _is_in_figures(job, look.now)],
-        )
+        name: _room(seen, [*_there(look, name)], look.now)
         for name, seen in look.nodes.items()
         if name in own and not seen.problem
     }
+
+
+def _room(seen: ClusterNodes, jobs: Iterable[QueuedJob], now: datetime) -> Room:
+    """Where running jobs are is told by the figures of the nodes; only where there are none it has to be guessed."""
+    has_figures = any(node.other for node in seen.nodes)
+    guessed = [job for job in jobs if not (has_figures and job.progress is Progress.RUNNING)]
+    return room_of(
+        seen.nodes,
+        [job.pod_sets for job in guessed if _is_in_figures(job, now)],
+        [job.pod_sets for job in guessed if not _is_in_figures(job, now)],
+    )
 
 
 def _there(look: PlacementLook, cluster: ClusterName) -> Iterator[QueuedJob]:
@@ -90,6 +102,9 @@ def _turn(fleet: _Fleet, job: QueuedJob) -> tuple[int, int, str, str]:
 
 def _decide(fleet: _Fleet, job: QueuedJob) -> Decision:
     placed = job.placed
+    if placed and placed.is_own and job.progress.is_over and job.workload and not job.is_finished:
+        # Also where it has lost its quota meanwhile: what has ended is not run again.
+        return Decision(job, Verb.FINISH, f"{job.progress} on {placed.cluster}", placed.cluster)
     if job.is_finished or not job.has_quota or job.queue not in fleet.workers:
         return _let_go(job, fleet.look.now)
     return _place(fleet, job) if placed is None else _decide_placed(fleet, job, placed)
@@ -98,13 +113,13 @@ def _decide(fleet: _Fleet, job: QueuedJob) -> Decision:
 def _decide_placed(fleet: _Fleet, job: QueuedJob, placed: Placed) -> Decision:
     if not placed.is_own:
         return Decision(job, Verb.STAY, f"somebody else put it on {placed.cluster}", placed.cluster)
-    if job.progress.is_over:
-        return Decision(job, Verb.FINISH, f"{job.progress} on {placed.cluster}", placed.cluster)
     if not fleet.is_staying(job, placed):
         return _strand(fleet, job, placed)
     if fleet.is_late(placed, job.progress):
         return _move_if_better(fleet, job, placed)
-    return Decision(job, Verb.STAY, f"{_state(job.progress)} on {placed.cluster}", placed.cluster)
+    is_news = job.progress is Progress.RUNNING and not placed.has_run
+    learnt = replace(placed, has_run=True) if is_news else None
+    return Decision(job, Verb.STAY, f"{_state(job.progress)} on {placed.cluster}", placed.cluster, learnt)
 
 
 def _let_go(job: QueuedJob, now: datetime) -> Decision:
@@ -116,8 +131,10 @@ def _let_go(job: QueuedJob, now: datetime) -> Decision:
         why = "it has no quota" if job.placed else "it does not wait for a cluster"
     else:
         why = f"queue {job.queue} does not use KubeStellar"
-    is_ours = job.placed is not None and job.placed.is_own
-    return Decision(job, Verb.WITHDRAW if is_ours else Verb.STAY, why, _cluster_of(job))
+    if job.placed is None or not job.placed.is_own:
+        return Decision(job, Verb.STAY, why, _cluster_of(job))
+    is_coming_back = not job.is_finished and not job.has_quota
+    return Decision(job, Verb.WITHDRAW, why, job.placed.cluster, Placed(job.placed.cluster) if is_coming_back else None)
 
 
 def _cluster_of(job: QueuedJob) -> ClusterName | None:
@@ -129,31 +146,35 @@ def _place(fleet: _Fleet, job: QueuedJob) -> Decision:
         return Decision(job, Verb.WAIT, job.obstacle)
     if job.former:
         # Brought there again before it is gone, it would stay what it was; elsewhere, the job would run twice.
-        return Decision(job, Verb.WAIT, f"its former copy on {job.former} is not gone yet")
-    choice = _choice(fleet, job, ())
+        return Decision(job, Verb.WAIT, f"its former copy on {job.former} is not known to be gone")
+    left = fleet.lately_left(job.before) if job.before else {}
+    choice = _choice(fleet, job, tuple(left))
     if choice.cluster is None:
         return Decision(job, Verb.WAIT, choice.why)
-    return Decision(job, Verb.PLACE, choice.why, choice.cluster, Placed(choice.cluster, fleet.look.now))
+    moves = job.before.moves if job.before else 0
+    return Decision(job, Verb.PLACE, choice.why, choice.cluster, Placed(choice.cluster, fleet.look.now, moves, left))
 
 
 def _strand(fleet: _Fleet, job: QueuedJob, placed: Placed) -> Decision:
-    """Its cluster is no more one of the queue's: it goes elsewhere, or comes back to wait."""
+    """Its cluster is no more one of the queue's: it comes back, to go elsewhere or to wait."""
     choice = _choice(fleet, job, (placed.cluster,))
-    why = f"{placed.cluster} takes no more jobs of queue {job.queue}; {choice.why}"
-    if choice.cluster is None:
-        return Decision(job, Verb.WITHDRAW, why, placed.cluster)
-    return Decision(job, Verb.MOVE, why, choice.cluster, Placed(choice.cluster, fleet.look.now))
+    why = f"{placed.cluster} takes no more jobs of queue {job.queue}; {_outlook(choice)}"
+    verb = Verb.MOVE if choice.cluster else Verb.WITHDRAW
+    return Decision(job, verb, why, placed.cluster, Placed(placed.cluster))
 
 
 def _move_if_better(fleet: _Fleet, job: QueuedJob, placed: Placed) -> Decision:
-    now, patience = fleet.look.now, fleet.patience(placed)
-    left = {cluster: time for cluster, time in placed.left.items() if now - time < 2 * patience}
+    left = fleet.lately_left(placed)
     choice = _choice(fleet, job, (placed.cluster, *left))
-    late = f"its pods on {placed.cluster} are not ready after {_minutes(patience)}"
+    late = f"its pods on {placed.cluster} are not ready after {_minutes(fleet.patience(placed))}"
     if choice.cluster is None:
         return Decision(job, Verb.STAY, f"{late}, but {choice.why}", placed.cluster)
-    moved = Placed(choice.cluster, now, placed.moves + 1, {**left, placed.cluster: now})
-    return Decision(job, Verb.MOVE, f"{late}; {choice.why}", choice.cluster, moved)
+    way = Placed(placed.cluster, None, placed.moves + 1, {**left, placed.cluster: fleet.look.now})
+    return Decision(job, Verb.MOVE, f"{late}; {_outlook(choice)}", placed.cluster, way)
+
+
+def _outlook(choice: Choice) -> str:
+    return f"{choice.cluster} has room for {choice.why}" if choice.cluster else choice.why
 
 
 def _choice(fleet: _Fleet, job: QueuedJob, barred: Sequence[ClusterName]) -> Choice:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -11,6 +12,8 @@ from reconciler.placement.model import Placed
 from reconciler.spec.kubestellar import CLUSTER_LABEL
 
 ANNOTATION = "kfleet.dev/placement"
+# Beside it and not in it: copies are told apart by the first, and nobody carries a later change to the copy of a Job.
+RAN_ANNOTATION = "kfleet.dev/placement-ran"
 
 
 def read_placed(job: Manifest | None) -> Placed | None:
@@ -21,9 +24,14 @@ def read_placed(job: Manifest | None) -> Placed | None:
     kept = _kept(job)
     if kept is None or kept.get("cluster") != cluster:
         return Placed(ClusterName(cluster), is_own=False)
-    left = {ClusterName(name): time for name, text in as_map(kept.get("left")).items() if (time := _time(text))}
-    moves = kept.get("moves")
-    return Placed(ClusterName(cluster), _time(kept.get("since")), max(moves, 0) if isinstance(moves, int) else 0, left)
+    return replace(_way(cluster, kept), has_run=at(job, "metadata", "annotations", RAN_ANNOTATION) == cluster)
+
+
+def read_before(job: Manifest | None) -> Placed | None:
+    """The place that a job had: what is left of the memory where the label has gone."""
+    kept = _kept(job)
+    cluster = as_text(kept.get("cluster")) if kept else ""
+    return _way(cluster, kept) if kept and cluster and read_placed(job) is None else None
 
 
 def read_originals(job: Manifest | None) -> Mapping[str, Mapping[str, Any]]:
@@ -40,6 +48,12 @@ def write_memory(placed: Placed, originals: Mapping[str, Mapping[str, Any]]) -> 
         "original": originals,
     }
     return json.dumps({name: value for name, value in content.items() if value}, sort_keys=True)
+
+
+def _way(cluster: str, kept: Mapping[str, Any]) -> Placed:
+    left = {ClusterName(name): time for name, text in as_map(kept.get("left")).items() if (time := _time(text))}
+    moves = kept.get("moves")
+    return Placed(ClusterName(cluster), _time(kept.get("since")), max(moves, 0) if isinstance(moves, int) else 0, left)
 
 
 def _kept(job: Manifest | None) -> Mapping[str, Any] | None:

@@ -45,7 +45,8 @@ class Progress(StrEnum):
 class Placed:
     """Where a job is, and what is remembered of its way: `left` says when it left which cluster.
 
-    `is_own` is false where somebody else put the label on the job: then it is theirs, and only counts.
+    `is_own` is false where somebody else put the label on the job: then it is theirs, and only counts. `has_run` is
+    true once all of its pods were seen ready there.
     """
 
     cluster: ClusterName
@@ -53,6 +54,7 @@ class Placed:
     moves: int = 0
     left: Mapping[ClusterName, datetime] = field(default_factory=dict)
     is_own: bool = True
+    has_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,8 @@ class QueuedJob:
 
     `finished_at` is when Kueue learnt of its end, and with `is_told` the job itself on the manager says so too.
     `obstacle` says why it cannot be carried as it is; `note` is what its check says now, None where it has none.
-    `former` is where a copy of it is still on its way out, though it has no place any more.
+    `before` is the place that it had, where it has none now; `former` is where a copy of it is still on its way out,
+    or may be, because nobody could tell.
     """
 
     ref: Ref
@@ -77,6 +80,7 @@ class QueuedJob:
     progress: Progress = Progress.UNKNOWN
     obstacle: str = ""
     note: str | None = None
+    before: Placed | None = None
     former: ClusterName | None = None
 
     @property
@@ -110,7 +114,10 @@ class PlacementLook:
 
 
 class Verb(StrEnum):
-    """What happens to a job; a check is activated, so that Kueue lets jobs wait for it."""
+    """What happens to a job; a check is activated, so that Kueue lets jobs wait for it.
+
+    A job that moves is withdrawn first, and placed when its copy is gone.
+    """
 
     PLACE = "place"
     MOVE = "move"
@@ -123,7 +130,7 @@ class Verb(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What happens to a job, and why. `cluster` is where it goes or is; `placed` is what is remembered of it then."""
+    """What happens to a job, and why. `cluster` is where it goes or is; `placed` is what is to be remembered of it."""
 
     job: QueuedJob
     verb: Verb

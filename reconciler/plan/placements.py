@@ -8,8 +8,8 @@ from typing import Any
 from reconciler.kueue.kinds import CANONICAL, GROUP
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.objects import ClusterName, Manifest, Ref
-from reconciler.placement import Decision, PlacementLook, Progress, Verb, decide_placements
-from reconciler.placement.memory import ANNOTATION, read_originals, write_memory
+from reconciler.placement import Decision, Placed, PlacementLook, Progress, Verb, decide_placements
+from reconciler.placement.memory import ANNOTATION, RAN_ANNOTATION, read_originals, write_memory
 from reconciler.placement.templates import at_path, find_templates, merged, pods_of, wanted_fields
 from reconciler.spec.kubestellar import CLUSTER_LABEL, CarriedKind
 from reconciler.spec.model import FleetSpec
@@ -39,7 +39,7 @@ class PlacementStep:
 
     def __str__(self) -> str:
         name = "/".join(part for part in (self.ref.namespace, self.ref.name) if part)
-        target = f" -> {self.cluster}" if self.cluster and self.verb in {Verb.PLACE, Verb.MOVE} else ""
+        target = f" -> {self.cluster}" if self.cluster and self.verb is Verb.PLACE else ""
         return f"{self.verb} {name}{target}: {self.why}"
 
 
@@ -61,12 +61,14 @@ def _step(spec: FleetSpec, look: PlacementLook, decision: Decision, check: str) 
     original, workload = look.originals.get(job.ref), look.workloads.get(job.ref)
     kind = spec.fleet.kubestellar.kind_of(job.ref.group, job.ref.kind)
     writes: tuple[Write, ...] = ()
-    if verb in {Verb.PLACE, Verb.MOVE} and kind and original:
+    if verb is Verb.PLACE and kind and original:
         message = f"on {decision.cluster}: {decision.why}"
         writes = (_placed(kind, original, decision), *_noted(workload, check, message, look.now))
-    elif verb is Verb.WITHDRAW and kind and original:
+    elif verb is Verb.STAY and decision.placed and kind and original:
+        writes = (_seen_running(kind, original, decision.placed),)
+    elif verb in {Verb.WITHDRAW, Verb.MOVE} and kind and original:
         writes = (
-            _withdrawn(kind, original, is_finished=job.is_finished or job.is_told),
+            _withdrawn(kind, original, decision),
             *(_noted(workload, check, decision.why, look.now) if job.has_quota and not job.is_finished else ()),
         )
     elif verb is Verb.FINISH:
@@ -103,20 +105,38 @@ def _placed(kind: CarriedKind, job: Manifest, decision: Decision) -> Write:
     return _write(kind, job, metadata, patch)
 
 
-def _withdrawn(kind: CarriedKind, job: Manifest, *, is_finished: bool) -> Write:
+def _seen_running(kind: CarriedKind, job: Manifest, placed: Placed) -> Write:
+    """Everything as it is, and beside it that the job had its nodes: what ails it later is not their lack."""
+    known = at(job, "metadata", "annotations", ANNOTATION)
+    metadata = {
+        "labels": {CLUSTER_LABEL: placed.cluster},
+        "annotations": {ANNOTATION: known, RAN_ANNOTATION: placed.cluster},
+    }
+    return _write(kind, job, metadata, _template_fields(kind, job, is_original=False))
+
+
+def _withdrawn(kind: CarriedKind, job: Manifest, decision: Decision) -> Write:
     """Everything as it was: what is not said any more goes, what the user had said is said again.
 
-    The pods of a finished job cannot change any more: there only the label goes.
+    The pods of a finished job cannot change any more: there only the label goes. Where it was is remembered of a job
+    that may be placed again.
     """
+    is_over = decision.job.is_finished or decision.job.is_told
+    memory = {"annotations": {ANNOTATION: write_memory(decision.placed, {})}} if decision.placed else {}
+    return _write(kind, job, memory, _template_fields(kind, job, is_original=not is_over))
+
+
+def _template_fields(kind: CarriedKind, job: Manifest, *, is_original: bool) -> dict[str, Any]:
+    """The fields of the pod templates that placement has written: as they were before, or as they are now."""
     kept = read_originals(job)
     patch: dict[str, Any] = {}
     for template in find_templates(kind, job):
         before = kept.get(template.key, {})
         now = {name: template.pod.get(name) for name in before}
-        fields = {name: value for name, value in (now if is_finished else before).items() if value}
+        fields = {name: value for name, value in (before if is_original else now).items() if value}
         if fields:
             patch = merged(patch, at_path((*template.path, "spec"), fields))
-    return _write(kind, job, {}, patch)
+    return patch
 
 
 def _own_fields(pod: Manifest) -> dict[str, Any]:
@@ -149,8 +169,9 @@ def _finished(workload: Manifest | None, check: str, decision: Decision, now: da
         "lastTransitionTime": _text(now),
         "observedGeneration": at(workload, "metadata", "generation") or 1,
     }
-    checks = [_check_state(workload, check, decision.why, now)]
-    yield _workload_status(workload, {"conditions": [condition], "admissionChecks": checks})
+    # A Workload without quota names no queue, and so no check of ours.
+    checks = {"admissionChecks": [_check_state(workload, check, decision.why, now)]} if check else {}
+    yield _workload_status(workload, {"conditions": [condition], **checks})
 
 
 def _check_state(workload: Manifest, check: str, message: str, now: datetime) -> dict[str, Any]:

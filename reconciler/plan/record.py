@@ -108,11 +108,11 @@ def _change(change: Change) -> dict[str, Any]:
 
 
 def _by_job(record: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """What happens to jobs; what they are told while they wait may change at any time."""
+    """What happens to jobs; what they are told while they wait, and what is learnt of them, may change at any time."""
     return {
         step["object"]: (step["verb"], step["cluster"])
         for step in record.get("placements") or ()
-        if step["verb"] != Verb.WAIT.value
+        if step["verb"] not in {Verb.WAIT.value, Verb.STAY.value}
     }
 
 

@@ -127,7 +127,7 @@ def test_evicted_job_leaves_the_worker_and_comes_again_with_quota(carried: Carri
     hub = carried.job(name)
     assert hub and not carried.label(name)
     assert "nodeSelector" not in hub["spec"]["template"]["spec"]
-    assert "kfleet.dev/placement" not in (hub["metadata"].get("annotations") or {})
+    assert hub["metadata"]["annotations"]["kfleet.dev/placement"] == f'{{"cluster": "{cluster}"}}'
     eventually(lambda: carried.job(name, cluster) is None)
     carried.manager.patch(path, {"spec": {"active": True}})
     assert placed(carried, name) in WORKERS
@@ -202,8 +202,10 @@ def test_job_of_a_worker_that_leaves_goes_to_another_one(carried: Carried, name:
     carried.world.commit(*documents(clusters={"names": [other]}))
     try:
         assert carried.world.apply("--wait", "0").code == 0
-        assert carried.label(name) == other
-        eventually(lambda: carried.job(name, other) and not carried.job(name, first))
+        assert not carried.label(name)
+        eventually(lambda: not carried.job(name, first))
+        assert placed(carried, name) == other
+        eventually(lambda: carried.job(name, other))
     finally:
         carried.world.commit(*documents())
         assert carried.world.apply("--wait", "0").code == 0

@@ -113,6 +113,17 @@ def test_placed_job_that_has_not_started_keeps_its_room() -> None:
     assert decided(spec_of(), seen)["new"].cluster == EAST
 
 
+def test_running_jobs_are_where_the_nodes_say_and_not_where_they_would_fit_first() -> None:
+    running = [placed(job(f"r{number}", pods(1, {"cpu": "8"})), EAST) for number in range(5)]
+    free = [node(f"n{number}", {"cpu": "8"}) for number in range(5)]
+    busy = [node(f"n{number}", {"cpu": "8"}, other={"cpu": "8"}) for number in range(5, 10)]
+    new = job("new", pods(1, {"cpu": "1"}))
+    assert decided(spec_of(), look([*running, new], east=[*free, *busy], west=[]))["new"].cluster == EAST
+    silent = [replace(one, other={}) for one in busy]
+    one_too_many = [*running, job("new", pods(6, {"cpu": "8"}))]
+    assert decided(spec_of(), look(one_too_many, east=[*free, *silent], west=[]))["new"].verb is Verb.WAIT
+
+
 def test_placed_job_stays_when_its_cluster_loses_nodes_and_when_another_one_gains() -> None:
     there = placed(job("a", pods(1, GPU)), EAST)
     for east in ([], [node("n", BIG, is_usable=False)], "no connection"):
@@ -124,7 +135,8 @@ def test_job_of_a_cluster_that_left_goes_to_another_one_or_comes_back() -> None:
     there = placed(job("a", pods(1, GPU)), EAST)
     left = spec_of(clusters=[WEST])
     moved = decided(left, look([there], west=[node("n", BIG)]))["a"]
-    assert (moved.verb, moved.cluster) == (Verb.MOVE, WEST)
+    assert (moved.verb, moved.cluster, moved.placed) == (Verb.MOVE, EAST, Placed(EAST))
+    assert "east takes no more jobs of queue q; west has room for 1 x (cpu 1" in moved.why
     back = decided(left, look([there], west=[]))["a"]
     assert back.verb is Verb.WITHDRAW and "east takes no more jobs of queue q" in back.why
 
@@ -136,7 +148,7 @@ def test_drained_cluster_takes_no_job_and_keeps_what_it_has_unless_it_evicts() -
     assert (waiting["a"].verb, waiting["b"].cluster) == (Verb.STAY, WEST)
     assert "east: drained" in waiting["b"].why
     evicted = decided(spec_of(more={EAST: ", drain: evict"}), seen)
-    assert (evicted["a"].verb, evicted["a"].cluster) == (Verb.MOVE, WEST)
+    assert (evicted["a"].verb, evicted["a"].cluster) == (Verb.MOVE, EAST)
 
 
 @pytest.mark.parametrize(
@@ -151,6 +163,7 @@ def test_job_that_lost_its_quota_or_ended_leaves_its_cluster(change: dict[str, A
     there = placed(replace(job("a", pods(1, GPU)), **change), EAST)
     decision = decided(spec_of(), look([there], east=[node("n", BIG)]))["a"]
     assert decision.verb is Verb.WITHDRAW and why in decision.why
+    assert decision.placed == (None if there.is_finished else Placed(EAST))
     assert decided(spec_of(), look([replace(there, placed=None)]))["a"].verb is Verb.STAY
 
 
@@ -177,6 +190,14 @@ def test_end_on_the_worker_is_told(progress: Progress) -> None:
     assert (decision.verb, decision.why) == (Verb.FINISH, f"{progress} on east")
 
 
+@pytest.mark.parametrize("change", [{"has_quota": False, "queue": ""}, {"queue": "other"}])
+def test_job_that_ended_and_lost_its_quota_before_anybody_looked_is_not_run_again(change: dict[str, Any]) -> None:
+    ended = replace(placed(job("a", pods(1, GPU)), EAST, Progress.COMPLETE), **change)
+    assert decided(spec_of(), look([ended]))["a"].verb is Verb.FINISH
+    orphan = replace(ended, workload="")
+    assert decided(spec_of(), look([orphan]))["a"].verb is Verb.WITHDRAW
+
+
 def test_label_of_somebody_else_is_left_alone_and_counts() -> None:
     theirs = replace(job("a", pods(2, GPU)), placed=Placed(EAST, is_own=False))
     seen = look([theirs, job("b", pods(1, GPU))], east=[node("n", BIG)], west=[])
@@ -195,9 +216,25 @@ def test_job_whose_pods_do_not_get_ready_moves_later_each_time_and_not_back_at_o
     assert (after(9, EAST), after(10, EAST)) == (Verb.STAY, Verb.MOVE)
     late = placed(job("a", pods(1, GPU)), EAST, Progress.WAITING, ago=timedelta(minutes=10))
     moved = decided(spec_of(settings), look([late], **nodes))["a"]
-    assert moved.placed == Placed(WEST, NOW, 1, {EAST: NOW})
+    assert (moved.cluster, moved.placed) == (EAST, Placed(EAST, None, 1, {EAST: NOW}))
+    back = job("a", pods(1, GPU), before=moved.placed)
+    again = decided(spec_of(settings), look([back], **nodes))["a"]
+    assert (again.verb, again.placed) == (Verb.PLACE, Placed(WEST, NOW, 1, {EAST: NOW}))
+    alone = decided(spec_of(settings), look([back], east=[node("n", BIG)], west=[]))["a"]
+    assert alone.verb is Verb.WAIT and "east: it is there, or was a moment ago" in alone.why
     assert (after(19, WEST, moves=1), after(20, WEST, moves=1)) == (Verb.STAY, Verb.MOVE)
     assert after(20, WEST, moves=1, left={EAST: NOW - timedelta(minutes=20)}) is Verb.STAY
+
+
+def test_job_that_ran_once_is_not_moved_when_a_pod_is_not_ready_for_a_moment() -> None:
+    nodes = {"east": [node("n", BIG)], "west": [node("n", BIG)]}
+    first = decided(spec_of(), look([placed(job("a", pods(1, GPU)), EAST)], **nodes))["a"]
+    assert first.verb is Verb.STAY and first.placed is not None and first.placed.has_run
+    later = replace(first.job, placed=first.placed, progress=Progress.WAITING)
+    decision = decided(spec_of(), look([later], **nodes))["a"]
+    assert (decision.verb, decision.placed) == (Verb.STAY, None)
+    running = replace(later, progress=Progress.RUNNING)
+    assert decided(spec_of(), look([running], **nodes))["a"].placed is None
 
 
 def test_late_job_stays_where_nobody_else_has_room_and_where_nothing_is_heard_of_it() -> None:
@@ -239,7 +276,7 @@ def test_job_waits_until_its_former_copy_is_gone() -> None:
     """It lost its quota and has it again: elsewhere it would run twice, and there its old copy would stay."""
     again = replace(job("a", pods(1, GPU)), former=EAST)
     decision = decided(spec_of(), look([again], east=[node("n", BIG)], west=[node("n", BIG)]))["a"]
-    assert (decision.verb, decision.why) == (Verb.WAIT, "its former copy on east is not gone yet")
+    assert (decision.verb, decision.why) == (Verb.WAIT, "its former copy on east is not known to be gone")
     gone = replace(again, former=None)
     assert decided(spec_of(), look([gone], east=[node("n", BIG)], west=[node("n", BIG)]))["a"].verb is Verb.PLACE
 

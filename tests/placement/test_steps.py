@@ -5,8 +5,8 @@ from datetime import timedelta
 from typing import Any
 
 from reconciler.objects import Ref
-from reconciler.placement import PlacementLook, Progress, QueuedJob, Verb
-from reconciler.placement.memory import ANNOTATION
+from reconciler.placement import Placed, PlacementLook, Progress, QueuedJob, Verb
+from reconciler.placement.memory import ANNOTATION, read_before, read_placed
 from reconciler.plan.placements import PlacementStep, plan_placements
 from tests.placement.worlds import EAST, HUB, NOW, WEST, job, look, node, placed, pods, spec_of
 
@@ -86,20 +86,53 @@ def test_withdrawn_job_is_as_it_was() -> None:
         step = only_step(seen_of(lost, there))
         (write,) = step.writes
         assert step.verb is Verb.WITHDRAW
-        assert write.manifest["metadata"] == {"name": "a", "namespace": "team", "uid": "uid-a"}
+        assert write.manifest["metadata"] == {
+            "name": "a",
+            "namespace": "team",
+            "uid": "uid-a",
+            "annotations": {ANNOTATION: '{"cluster": "east"}'},
+        }
         assert write.manifest.get("spec") == ({"template": {"spec": own}} if own else None)
 
 
-def test_moved_job_remembers_what_it_was_before_the_first_cluster() -> None:
+def test_moved_job_comes_back_as_it_was_and_remembers_its_way() -> None:
     live = manifest("a", {"template": {"spec": {"nodeSelector": {"zone": "b"}}}})
     nodes = {"east": [node("n", BIG)], "west": [node("n", BIG)]}
     there = placed_manifest(only_step(seen_of(job("a", pods(1, ONE)), live, **nodes)), live)
     late = placed(job("a", pods(1, ONE)), EAST, Progress.WAITING, ago=timedelta(hours=1))
     step = only_step(seen_of(late, there, **nodes))
-    assert (step.verb, step.cluster) == (Verb.MOVE, WEST)
-    kept = step.writes[0].manifest["metadata"]["annotations"][ANNOTATION]
-    assert '"original": {"spec.template": {"nodeSelector": {"zone": "b"}}}' in kept
-    assert '"left": {"east": "2026-01-02T03:04:00+00:00"}, "moves": 1' in kept
+    assert step.verb is Verb.MOVE
+    assert str(step).startswith("move team/a: its pods on east are not ready after 10m; west has room for 1 x (cpu 1)")
+    written = step.writes[0].manifest
+    assert "labels" not in written["metadata"]
+    assert written["spec"] == {"template": {"spec": {"nodeSelector": {"zone": "b"}}}}
+    assert written["metadata"]["annotations"][ANNOTATION] == (
+        '{"cluster": "east", "left": {"east": "2026-01-02T03:04:00+00:00"}, "moves": 1}'
+    )
+    back = {**live, "metadata": {**live["metadata"], **written["metadata"]}}
+    assert read_placed(back) is None
+    assert read_before(back) == Placed(EAST, None, 1, {EAST: NOW})
+    assert read_before(there) is None
+
+
+def test_job_that_is_seen_running_is_marked_once_and_nothing_else_of_it_changes() -> None:
+    live = manifest("a", {"template": {"spec": {"nodeSelector": {"zone": "b"}}}})
+    first = only_step(seen_of(job("a", pods(1, ONE)), live, east=[node("n", BIG)], west=[]))
+    there = placed_manifest(first, live)
+    step = only_step(seen_of(placed(job("a", pods(1, ONE)), EAST), there))
+    (write,) = step.writes
+    assert str(step) == "stay team/a: running on east"
+    before = first.writes[0].manifest
+    assert write.manifest["spec"] == before["spec"]
+    assert write.manifest["metadata"]["labels"] == before["metadata"]["labels"]
+    assert write.manifest["metadata"]["annotations"] == {
+        **before["metadata"]["annotations"],
+        "kfleet.dev/placement-ran": "east",
+    }
+    marked = {**there, "metadata": {**there["metadata"], **write.manifest["metadata"]}}
+    way = read_placed(marked)
+    assert way is not None and way.has_run
+    assert plan_placements(spec_of(), seen_of(replace(job("a", pods(1, ONE)), placed=way), marked)) == ()
 
 
 def test_job_that_lost_its_cluster_and_finds_none_comes_back_and_says_why() -> None:
@@ -117,6 +150,19 @@ def test_end_on_the_worker_finishes_the_workload() -> None:
         assert (condition["type"], condition["status"], condition["reason"]) == ("Finished", "True", reason)
         assert condition["observedGeneration"] == 3
         assert write.manifest["status"]["admissionChecks"][0]["name"] == CHECK
+
+
+def test_end_of_a_job_without_quota_names_no_check() -> None:
+    ended = replace(placed(job("a", pods(1, ONE), has_quota=False), EAST, Progress.COMPLETE), queue="")
+    (write,) = only_step(seen_of(ended, manifest("a", {}))).writes
+    assert write.manifest["status"].keys() == {"conditions"}
+
+
+def test_workload_whose_job_cannot_be_carried_is_told_so_itself() -> None:
+    ref = Ref(HUB, "kueue.x-k8s.io", "Workload", "team", "a")
+    strange = replace(job("a", pods(1, ONE), obstacle="its job is a Pod"), ref=ref)
+    step = only_step(replace(look([strange]), workloads={ref: workload("a")}))
+    assert step.writes[0].manifest["status"]["admissionChecks"][0]["message"] == "its job is a Pod"
 
 
 def test_waiting_job_is_told_once() -> None:

@@ -28,7 +28,7 @@ def test_step_is_in_every_form_of_a_plan() -> None:
     ]
     schema = json.loads((schema_folder() / "plan.json").read_text())
     assert [error.message for error in Draft202012Validator(schema).iter_errors(plan_record(PLAN))] == []
-    assert set(schema["properties"]["placements"]["items"]["properties"]["verb"]["enum"]) == set(Verb) - {Verb.STAY}
+    assert set(schema["properties"]["placements"]["items"]["properties"]["verb"]["enum"]) == set(Verb)
 
 
 def test_plan_with_a_step_has_something_to_do() -> None:
@@ -44,7 +44,7 @@ def test_long_list_of_jobs_is_cut_in_a_comment() -> None:
     assert text.count("- **job**") == 51 and "- **job** and 10 more" in text
 
 
-def test_saved_plan_is_stale_when_a_job_would_go_elsewhere_but_not_when_it_waits_for_another_reason() -> None:
+def test_saved_plan_is_stale_when_a_job_would_go_elsewhere_but_not_when_it_waits_or_runs() -> None:
     saved = plan_record(PLAN)
     moved = plan_record(replace(PLAN, placements=(replace(STEP, cluster=ClusterName("west")),)))
     assert list(find_moves(saved, moved)) == ["hub/Job/team/train: has changed since the plan was made"]
@@ -52,6 +52,8 @@ def test_saved_plan_is_stale_when_a_job_would_go_elsewhere_but_not_when_it_waits
     waits = [replace(STEP, verb=Verb.WAIT, cluster=None, why=why) for why in ("a", "b")]
     first, second = (plan_record(replace(PLAN, placements=(step,))) for step in waits)
     assert list(find_moves(first, second)) == []
+    started = plan_record(replace(PLAN, placements=(replace(STEP, verb=Verb.STAY),)))
+    assert list(find_moves(plan_record(EMPTY), started)) == []
 
 
 def test_part_of_a_plan_holds_the_jobs_that_are_meant() -> None:
