@@ -76,6 +76,7 @@ def make_plan(spec: FleetSpec, looks: Looks, *, confirmed_deletes: int | None = 
     # A cluster that has left the fleet is no hole in the picture of it.
     seen = (gap for view in looks.views if not is_departed(spec, view.name) for gap in view.gaps)
     waiting = tuple(waiting_of(spec, looks.views, looks.leaving, manager))
+    strangers = frozenset(entry.cluster for entry in refusals if entry.cluster and entry.reason is Refused.MOVED)
     return Plan(
         spec.fleet.name,
         spec.revision,
@@ -83,7 +84,7 @@ def make_plan(spec: FleetSpec, looks: Looks, *, confirmed_deletes: int | None = 
         tuple(refusals),
         (*looks.gaps, *seen),
         waiting=waiting,
-        placements=plan_placements(spec, looks.placing),
+        placements=plan_placements(spec, looks.placing, strangers),
     )
 
 

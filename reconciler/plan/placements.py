@@ -1,14 +1,23 @@
 """Decisions about jobs as steps of a plan, each with everything that has to be written for it."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from reconciler.kueue.kinds import CANONICAL, GROUP
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.objects import ClusterName, Manifest, Ref
-from reconciler.placement import Decision, Placed, PlacementLook, Progress, Verb, decide_placements
+from reconciler.placement import (
+    ClusterNodes,
+    Decision,
+    Placed,
+    PlacementLook,
+    Progress,
+    QueuedJob,
+    Verb,
+    decide_placements,
+)
 from reconciler.placement.memory import ANNOTATION, RAN_ANNOTATION, read_originals, write_memory
 from reconciler.placement.templates import at_path, find_templates, merged, pods_of, wanted_fields
 from reconciler.spec.kubestellar import CLUSTER_LABEL, CarriedKind
@@ -43,17 +52,36 @@ class PlacementStep:
         return f"{self.verb} {name}{target}: {self.why}"
 
 
-def plan_placements(spec: FleetSpec, look: PlacementLook | None) -> tuple[PlacementStep, ...]:
-    """Only what has to be written: jobs that stay as they are, and waiting ones whose check says so, need no step."""
+def plan_placements(
+    spec: FleetSpec, look: PlacementLook | None, strangers: frozenset[ClusterName] = frozenset()
+) -> tuple[PlacementStep, ...]:
+    """Only what has to be written: jobs that stay as they are, and waiting ones whose check says so, need no step.
+
+    `strangers` are clusters that are not the ones they were: what they say is about other jobs and nodes.
+    """
     manager = spec.manager
     if look is None or manager is None or spec.is_suspended(manager.name):
         return NO_STEPS
     checks = {queue.name: placement_check(queue) for queue in carried_queues(spec)}
     steps = [_activate(manager.name, name, live, look.now) for name, live in look.inactive.items()]
-    for decision in decide_placements(spec, look):
+    for decision in decide_placements(spec, _without(look, strangers) if strangers else look):
         step = _step(spec, look, decision, checks.get(decision.job.queue, ""))
         steps += [step] if step else []
     return tuple(steps)
+
+
+def _without(look: PlacementLook, strangers: frozenset[ClusterName]) -> PlacementLook:
+    unseen = ClusterNodes(problem="it is not the cluster it was")
+    nodes = {name: unseen if name in strangers else seen for name, seen in look.nodes.items()}
+    return replace(look, nodes=nodes, jobs=tuple(_unheard(job, strangers) for job in look.jobs))
+
+
+def _unheard(job: QueuedJob, strangers: frozenset[ClusterName]) -> QueuedJob:
+    if job.placed and job.placed.cluster in strangers:
+        return replace(job, progress=Progress.UNKNOWN)
+    if job.before and job.before.cluster in strangers:
+        return replace(job, former=job.before.cluster)
+    return job
 
 
 def _step(spec: FleetSpec, look: PlacementLook, decision: Decision, check: str) -> PlacementStep | None:

@@ -5,9 +5,12 @@ from datetime import timedelta
 from typing import Any
 
 from reconciler.objects import Ref
+from reconciler.ownership.applyset import Inventory, SetName
 from reconciler.placement import Placed, PlacementLook, Progress, QueuedJob, Verb
 from reconciler.placement.memory import ANNOTATION, read_before, read_placed
+from reconciler.plan import Looks, Refused, make_plan
 from reconciler.plan.placements import PlacementStep, plan_placements
+from reconciler.prediction import ClusterView
 from tests.placement.worlds import EAST, HUB, NOW, WEST, job, look, node, placed, pods, spec_of
 
 BIG = {"cpu": "32"}
@@ -195,6 +198,28 @@ def test_suspended_fleet_and_one_without_a_look_have_no_steps() -> None:
     assert plan_placements(spec_of(), None) == ()
     spec = spec_of()
     assert plan_placements(replace(spec, fleet=replace(spec.fleet, suspend=True)), seen) == ()
+
+
+def test_cluster_that_is_not_the_one_it_was_says_nothing_of_jobs_and_of_room() -> None:
+    """Whoever answers in the place of east has none of its jobs, and much room."""
+    known = Inventory(cluster="east", cluster_uid="old", tool="kfleet")
+    stranger = ClusterView(EAST, SetName("test", "kueue-system"), "new", inventory=known)
+    jobs = [
+        placed(job("late", pods(1, ONE)), EAST, Progress.WAITING),
+        placed(job("over", pods(1, ONE)), EAST, Progress.COMPLETE),
+        job("back", pods(1, ONE), before=Placed(EAST)),
+        job("new", pods(40, ONE)),
+    ]
+    live = {one.ref: manifest(one.ref.name, {"template": {"spec": {}}}) for one in jobs}
+    workloads = {one.ref: workload(one.ref.name) for one in jobs}
+    nodes = {"east": [node("n", {"cpu": "99"})], "west": [node("n", BIG)]}
+    seen = replace(look(jobs, **nodes), originals=live, workloads=workloads)
+    plan = make_plan(spec_of(), Looks([stranger], {EAST: ()}, placing=seen))
+    assert [refusal.reason for refusal in plan.refusals] == [Refused.MOVED]
+    told = {step.ref.name: (step.verb, step.why) for step in plan.placements}
+    assert told.keys() == {"back", "new"} and {verb for verb, _ in told.values()} == {Verb.WAIT}
+    assert told["back"][1] == "its former copy on east is not known to be gone"
+    assert "east: its nodes are not seen: it is not the cluster it was" in told["new"][1]
 
 
 def test_job_without_workload_or_manifest_needs_no_step() -> None:
