@@ -21,6 +21,7 @@ _ESCALATING = ("escalate", "bind")
 _SHOWN = 8
 POLICY = ("control.kubestellar.io", "BindingPolicy")
 AUTOMATED = "Automated"
+TRANSFORM = ("control.kubestellar.io", "CustomTransform")
 IDENTIFIERS_SINCE = KueueVersion(0, 18)
 
 
@@ -98,6 +99,12 @@ def _check_kubestellar(cluster: Cluster, view: ClusterView, facts: Facts) -> Ite
         problem = "KubeStellar is not installed: no BindingPolicy is served, and nobody would carry the jobs"
         remedy = "make the manager a workload description space of KubeStellar, or use dispatch: multikueue"
         yield Obstacle(cluster.name, Check.KUBESTELLAR, problem, remedy)
+    elif is_needed and TRANSFORM not in view.served:
+        problem = (
+            "KubeStellar has no CustomTransforms here: copies keep what holds them back, and ttlSecondsAfterFinished, "
+            "by which they would run again"
+        )
+        yield Obstacle(cluster.name, Check.KUBESTELLAR, problem, "install a release that has them, 0.22 or later")
 
 
 def _check_worker(worker: _Worker) -> list[Obstacle]:

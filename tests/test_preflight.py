@@ -104,11 +104,17 @@ def test_manager_without_kubestellar_is_told_where_jobs_shall_be_carried() -> No
     spec = spec_of(
         flavor("cpu", "{cpu: 10}"), queue("q", "[{flavor: cpu, resources: {cpu: 10}}]", "  dispatch: kubestellar")
     )
-    kind = ("control.kubestellar.io", "BindingPolicy")
-    for kinds, told in ((VIEWS[HUB].served, [(HUB, "kubestellar")]), ({**VIEWS[HUB].served, kind: ()}, [])):
-        views = (replace(VIEWS[HUB], served=kinds), VIEWS[EAST], VIEWS[WEST])
+    policy, transform = (("control.kubestellar.io", kind) for kind in ("BindingPolicy", "CustomTransform"))
+    for kinds, problem in (
+        ((), "KubeStellar is not installed"),
+        ((policy,), "KubeStellar has no CustomTransforms here"),
+        ((policy, transform), ""),
+    ):
+        served = {**VIEWS[HUB].served, **dict.fromkeys(kinds, ())}
+        views = (replace(VIEWS[HUB], served=served), VIEWS[EAST], VIEWS[WEST])
         found = find_obstacles(Facts(spec, compute_desired(spec), views))
-        assert [(entry.cluster, entry.check.value) for entry in found] == told
+        told = [(entry.cluster, entry.check.value, entry.problem.partition(":")[0]) for entry in found]
+        assert told == ([(HUB, "kubestellar", problem)] if problem else [])
 
 
 def test_worker_that_does_not_read_the_managers_workloads_is_told() -> None:

@@ -14,6 +14,7 @@ from reconciler.desired.model import DesiredObject
 from reconciler.desired.multikueue import written_quota
 from reconciler.desired.queues import cluster_queue, namespaces_of_queues, resource_flavor, resource_groups
 from reconciler.desired.shape import desired_object, kueue_manifest, without_empty
+from reconciler.kueue.labels import QUEUE_LABEL
 from reconciler.observed import Amounts, Observations
 from reconciler.quantity import ZERO
 from reconciler.spec.kubestellar import (
@@ -142,16 +143,20 @@ def _clause(worker: Cluster, group: str, plurals: list[str], shape: PolicyShape)
 def _carriers(manager: Cluster, settings: KubeStellar, shape: PolicyShape, queue: Queue) -> Iterator[DesiredObject]:
     """What makes a copy run although its original is held back, and what tells how it goes."""
     if shape.has_custom_transforms:
-        # Of a Job, KubeStellar itself leaves the suspension out.
         for kind in settings.kinds:
-            if kind != JOB:
-                yield desired_object(manager, _custom_transform(kind), queue.document)
+            yield desired_object(manager, _custom_transform(kind), queue.document)
     if shape.has_status_collectors:
         yield desired_object(manager, _status_collector(), queue.document)
 
 
 def _custom_transform(kind: CarriedKind) -> dict[str, Any]:
-    content = {"apiGroup": kind.group, "resource": kind.plural, "remove": [f"$.{kind.suspend}"]}
+    """A copy is not held back, outlives its end, and names no queue.
+
+    One that a time to live deletes is made again by the agent and runs again; a Kueue of the worker lacks the queue.
+    """
+    time_to_live = f"{kind.suspend.rpartition('.')[0]}.ttlSecondsAfterFinished"
+    removed = [f"$.{kind.suspend}", f"$.{time_to_live}", f'$.metadata.labels["{QUEUE_LABEL}"]']
+    content = {"apiGroup": kind.group, "resource": kind.plural, "remove": removed}
     return _manifest("CustomTransform", f"kfleet-{kind.plural}.{kind.group}", content)
 
 

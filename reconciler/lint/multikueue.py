@@ -10,6 +10,7 @@ from reconciler.lint.model import Remark
 from reconciler.lint.remarks import about, listed, misnamed
 from reconciler.lint.view import View
 from reconciler.spec.choices import Dispatch, Role
+from reconciler.spec.kubestellar import LONGEST_NAME
 from reconciler.spec.model import Cluster, Queue
 from reconciler.spec.workers import carried_by, carried_queues, workers_of
 
@@ -52,6 +53,11 @@ def _check_carried(view: View) -> Iterator[Remark]:
     settings = view.spec.fleet.kubestellar
     first: dict[tuple[tuple[str, str], ...], Cluster] = {}
     for worker, _ in carried_by(view.spec):
+        if len(worker.name) > LONGEST_NAME:
+            problem = (
+                f"its name has {len(worker.name)} characters, and a label, by which a job says where it goes, takes"
+            )
+            yield Remark("KF043", worker.document, ("metadata", "name"), f"{problem} {LONGEST_NAME}")
         labels = cluster_labels(worker, settings.select_by)
         if missing := [label for label in settings.select_by if label not in labels]:
             problem = f"has no label {listed(missing)}, by which KubeStellar finds its clusters"

@@ -9,6 +9,7 @@ from typing import Any
 from reconciler.capacity.nodes import Node
 from reconciler.errors import ClusterError
 from reconciler.kueue.kinds import GROUP
+from reconciler.kueue.labels import QUEUE_LABEL
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.objects import ClusterName, Gap, Manifest, Ref
 from reconciler.observations.metrics import find_report, read_metrics
@@ -25,7 +26,6 @@ from reconciler.spec.model import Cluster, FleetSpec
 from reconciler.spec.workers import carried_by, carried_queues, placement_check, workers_of
 
 COMBINED = "/apis/control.kubestellar.io/v1alpha1/combinedstatuses"
-QUEUE_LABEL = f"{GROUP}/queue-name"
 OWN_WORKLOADS = f"!{GROUP}/multikueue-origin"
 _PARALLEL = 16
 

@@ -178,7 +178,7 @@ def test_installed_definition_wins_over_the_release_in_the_spec() -> None:
     assert not {ref for ref in refs(desired) if "CustomTransform" in ref or "StatusCollector" in ref}
 
 
-def test_transform_takes_off_what_holds_a_kind_back_also_one_of_the_fleet() -> None:
+def test_transform_takes_off_what_would_hold_a_copy_back_or_make_it_run_again() -> None:
     own = "{kinds: [{apiVersion: example.org/v1, kind: Train, templates: [spec.pod], suspend: spec.hold}]}"
     desired = desired_of(CPU, GPU, CARRIED, settings=own)
     removed = {
@@ -186,10 +186,11 @@ def test_transform_takes_off_what_holds_a_kind_back_also_one_of_the_fleet() -> N
         for entry in desired.objects
         if entry.ref.kind == "CustomTransform"
     }
-    assert removed["pytorchjobs"] == ["$.spec.runPolicy.suspend"]
-    assert removed["jobsets"] == ["$.spec.suspend"]
-    assert removed["trains"] == ["$.spec.hold"]
-    assert "jobs" not in removed
+    label = '$.metadata.labels["kueue.x-k8s.io/queue-name"]'
+    kubeflow = ["$.spec.runPolicy.suspend", "$.spec.runPolicy.ttlSecondsAfterFinished", label]
+    assert removed["pytorchjobs"] == kubeflow
+    assert removed["jobs"] == removed["jobsets"] == ["$.spec.suspend", "$.spec.ttlSecondsAfterFinished", label]
+    assert removed["trains"] == ["$.spec.hold", "$.spec.ttlSecondsAfterFinished", label]
     assert {"apiGroup": "example.org", "resources": ["trains"]}.items() <= policy(desired)["downsync"][-1].items()
 
 

@@ -98,7 +98,8 @@ def test_job_runs_on_the_chosen_worker_alone_and_its_end_frees_the_quota(carried
 
 
 def test_end_is_told_by_kfleet_where_no_status_comes_back(carried: Carried, name: str, kfleet: Kfleet) -> None:
-    carried.submit(job(name, cpu="1", selector={"instance": "spot"}))
+    wanted = job(name, cpu="1", selector={"instance": "spot"})
+    carried.submit({**wanted, "spec": {**wanted["spec"], "ttlSecondsAfterFinished": 3600}})
     cluster = placed(carried, name)
 
     def told() -> bool:
@@ -106,6 +107,9 @@ def test_end_is_told_by_kfleet_where_no_status_comes_back(carried: Carried, name
         return [one["state"] for one in shown if one["job"] == f"{NAMESPACE}/{name}"] == ["complete"]
 
     eventually(told)
+    copy = carried.job(name, cluster)
+    assert copy and "ttlSecondsAfterFinished" not in copy["spec"]
+    assert "kueue.x-k8s.io/queue-name" not in copy["metadata"]["labels"]
     assert carried.world.apply("--wait", "0").code == 0
     assert carried.is_true(name, "Finished")
     eventually(lambda: carried.reserving() == 0)

@@ -40,6 +40,13 @@ def test_cluster_without_the_label_is_never_found() -> None:
     ]
 
 
+def test_name_of_a_cluster_has_to_fit_into_a_label() -> None:
+    text = CARRIED.replace("SETTINGS", "{}").replace("name: west", f"name: {'w' * 64}")
+    (finding,) = find(text)
+    assert finding.rule == "KF043"
+    assert finding.problem == "its name has 64 characters, and a label, by which a job says where it goes, takes 63"
+
+
 def test_weight_of_a_cluster_that_is_not_there_is_found() -> None:
     ((rule, problem),) = problems("{placement: {rule: weights, weights: {est: 3}}}")
     assert rule == "KF003" and problem.startswith("there is no Cluster 'est'")
