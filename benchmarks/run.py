@@ -7,6 +7,7 @@ from pathlib import Path
 import live
 import offline
 import online
+import placements
 
 RESULTS = Path(__file__).parent / "RESULTS.md"
 
@@ -14,7 +15,7 @@ RESULTS = Path(__file__).parent / "RESULTS.md"
 def main() -> None:
     gc.set_threshold(200_000, 50, 50)  # as the command does
     lines: list[str] = []
-    for part in (offline, online, live):
+    for part in (offline, placements, online, live):
         for what, target, result in part.measure():
             lines.append(f"| {what} | {target} | {result} |")
             print(lines[-1], flush=True)

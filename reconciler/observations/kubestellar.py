@@ -30,6 +30,14 @@ def observe_shape(spec: FleetSpec, ports: Mapping[ClusterName, ClusterPort]) -> 
     return read_shape(policies, collectors is not None, transforms is not None) if policies else None
 
 
+def has_policies(port: ClusterPort) -> bool:
+    """Whether KubeStellar is there: a question that needs no right of its own."""
+    try:
+        return port.find(f"/apis/{_GROUP}/v1alpha1") is not None
+    except ClusterError:
+        return False
+
+
 def read_shape(definition: Manifest, has_collectors: bool, has_transforms: bool) -> PolicyShape:  # noqa: FBT001  (facts)
     versions = [as_map(one) for one in as_list(at(definition, "spec", "versions"))]
     version = next((one for one in versions if one.get("storage")), {})

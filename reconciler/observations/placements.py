@@ -12,6 +12,7 @@ from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.labels import QUEUE_LABEL
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.objects import ClusterName, Gap, Manifest, Ref
+from reconciler.observations.kubestellar import has_policies
 from reconciler.observations.metrics import find_report, read_metrics
 from reconciler.observations.nodes import read_amounts, read_node, requests_by_node
 from reconciler.observations.progress import current_copy, read_combined, read_progress
@@ -19,6 +20,7 @@ from reconciler.observations.queued_jobs import owner_of, read_job
 from reconciler.observations.usage import VERSIONS
 from reconciler.placement import ClusterNodes, PlacementLook, Progress, QueuedJob
 from reconciler.placement.former import Names, find_former
+from reconciler.placement.memory import read_placed
 from reconciler.ports import ClusterPort
 from reconciler.spec.choices import CapacitySource, Drain
 from reconciler.spec.kubestellar import CLUSTER_LABEL, JOB, CarriedKind
@@ -27,6 +29,8 @@ from reconciler.spec.workers import carried_by, carried_queues, placement_check,
 
 COMBINED = "/apis/control.kubestellar.io/v1alpha1/combinedstatuses"
 OWN_WORKLOADS = f"!{GROUP}/multikueue-origin"
+# Who may not look at jobs never placed one.
+FORBIDDEN = 403
 _PARALLEL = 16
 
 Ports = Mapping[ClusterName, ClusterPort]
@@ -34,14 +38,18 @@ Copies = Mapping[Ref, Progress]
 
 
 def observe_placements(spec: FleetSpec, ports: Ports) -> PlacementLook | None:
-    """None where no queue is served by KubeStellar, or the manager cannot be asked."""
+    """None where KubeStellar serves no queue and is not there to have served one, or the manager cannot be asked."""
     manager = spec.manager
-    if manager is None or manager.name not in ports or not carried_queues(spec):
+    if manager is None or manager.name not in ports:
+        return None
+    if not carried_queues(spec) and not has_policies(ports[manager.name]):
         return None
     now = datetime.now(UTC)
     try:
         found = _look_at_manager(spec, manager, ports[manager.name])
     except ClusterError as error:
+        if error.status == FORBIDDEN and not carried_queues(spec):
+            return None
         return PlacementLook(now, gaps=(Gap(manager.name, "jobs for KubeStellar", error.problem),))
     progress, former = _progress(found, ports), _former(spec, found, ports)
     jobs = tuple(
@@ -76,10 +84,12 @@ def _look_at_manager(spec: FleetSpec, manager: Cluster, port: ClusterPort) -> _F
     originals: dict[Ref, Manifest] = {}
     kind_by_ref: dict[Ref, CarriedKind] = {}
     for kind in kinds:
-        for manifest in _list_jobs(port, kind):
-            metadata = manifest["metadata"]
+        # The second are those whose user took them out of their queue since.
+        for manifest in (*_list_jobs(port, kind), *_list_jobs(port, kind, f"{CLUSTER_LABEL},!{QUEUE_LABEL}")):
+            metadata, placed = manifest["metadata"], read_placed(manifest)
             ref = Ref(manager.name, kind.group, kind.kind, metadata["namespace"], metadata["name"])
-            if metadata["uid"] in wanted or CLUSTER_LABEL in (metadata.get("labels") or {}):
+            is_counted = bool(queues) and QUEUE_LABEL in metadata["labels"]
+            if metadata["uid"] in wanted or (placed and (placed.is_own or is_counted)):
                 originals[ref], kind_by_ref[ref] = manifest, kind
     workloads = {ref: by_owner[uid] for ref, one in originals.items() if (uid := one["metadata"]["uid"]) in by_owner}
     strange = _strange_workloads(manager, meant, workloads.values())

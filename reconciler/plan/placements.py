@@ -180,7 +180,8 @@ def _write(kind: CarriedKind, job: Manifest, metadata: Mapping[str, Any], patch:
 
 
 def _noted(workload: Manifest | None, check: str, message: str, now: datetime) -> Iterator[Write]:
-    if workload is not None:
+    """A queue that KubeStellar serves no more has no check of ours."""
+    if workload is not None and check:
         yield _workload_status(workload, {"admissionChecks": [_check_state(workload, check, message, now)]})
 
 

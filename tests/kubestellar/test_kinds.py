@@ -115,7 +115,8 @@ def test_every_template_of_a_kind_of_the_fleet_is_changed_and_comes_back(server:
     assert way is not None and (way.cluster, way.is_own) == (EAST, True)
     back = carry_out(server, spec, seen, queued(placed=way, has_quota=False))
     assert back["spec"] == before["spec"]
-    assert back["metadata"]["labels"] == {"team": "x"} and not back["metadata"].get("annotations")
+    assert back["metadata"]["labels"] == {"team": "x"}
+    assert back["metadata"]["annotations"] == {"kfleet.dev/placement": '{"cluster": "east"}'}
 
 
 def test_job_that_went_away_is_not_made_again(server: ApiServer) -> None:

@@ -123,7 +123,13 @@ def test_end_is_told_by_kfleet_where_no_status_comes_back(carried: Carried, name
 def test_evicted_job_leaves_the_worker_and_comes_again_with_quota(carried: Carried, name: str) -> None:
     carried.submit(job(name, cpu="1", seconds=3600))
     cluster = placed(carried, name)
-    eventually(lambda: carried.job(name, cluster))
+
+    def is_marked() -> bool:
+        assert carried.world.apply("--wait", "0").code == 0
+        return (carried.job(name) or {})["metadata"]["annotations"].get("kfleet.dev/placement-ran") == cluster
+
+    eventually(is_marked)
+    assert carried.label(name) == cluster and carried.world.plan().record["placements"] == []
     path = f"{KUEUE_ROOT}/namespaces/{NAMESPACE}/workloads/{carried.workload(name)['metadata']['name']}"
     carried.manager.patch(path, {"spec": {"active": False}})
     eventually(lambda: not carried.is_true(name, "QuotaReserved"))
@@ -131,7 +137,8 @@ def test_evicted_job_leaves_the_worker_and_comes_again_with_quota(carried: Carri
     hub = carried.job(name)
     assert hub and not carried.label(name)
     assert "nodeSelector" not in hub["spec"]["template"]["spec"]
-    assert hub["metadata"]["annotations"]["kfleet.dev/placement"] == f'{{"cluster": "{cluster}"}}'
+    own = {key: value for key, value in hub["metadata"]["annotations"].items() if key.startswith("kfleet.dev/")}
+    assert own == {"kfleet.dev/placement": f'{{"cluster": "{cluster}"}}'}
     eventually(lambda: carried.job(name, cluster) is None)
     carried.manager.patch(path, {"spec": {"active": True}})
     assert placed(carried, name) in WORKERS
@@ -196,6 +203,23 @@ def test_job_that_fits_nowhere_waits_and_says_why(carried: Carried, name: str) -
     assert "worker1: no node is large enough, cpu 16 at most" in explained.out
     missing = carried.world.run(f"explain workload {NAMESPACE}/nobody")
     assert missing.code == 1 and "no job of this name has quota" in missing.err
+
+
+def test_workload_that_no_job_stands_behind_is_told_why_it_waits(carried: Carried, name: str) -> None:
+    container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": "1"}}}
+    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    spec = {"queueName": "main", "podSets": [{"name": "main", "count": 1, "template": template}]}
+    kind = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload"}
+    carried.manager.create({**kind, "metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec})
+    path = f"{KUEUE_ROOT}/namespaces/{NAMESPACE}/workloads/{name}"
+    try:
+        eventually(lambda: carried.manager.get(path)["status"]["admissionChecks"])
+        assert carried.world.apply("--wait", "0").code == 0
+        (check,) = carried.manager.get(path)["status"]["admissionChecks"]
+        assert check["message"].startswith("its job is no job of a kind that it could carry")
+        assert carried.world.plan().record["placements"] == []
+    finally:
+        carried.manager.delete(path)
 
 
 def test_job_of_a_worker_that_leaves_goes_to_another_one(carried: Carried, name: str) -> None:

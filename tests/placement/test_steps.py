@@ -145,6 +145,13 @@ def test_job_that_lost_its_cluster_and_finds_none_comes_back_and_says_why() -> N
     assert "east takes no more jobs" in step.writes[1].manifest["status"]["admissionChecks"][0]["message"]
 
 
+def test_job_of_a_queue_that_left_kubestellar_comes_back_and_no_check_is_written() -> None:
+    there = replace(placed(job("a", pods(1, ONE)), EAST), queue="other")
+    step = only_step(seen_of(there, manifest("a", {"template": {"spec": {}}})))
+    assert (step.verb, len(step.writes)) == (Verb.WITHDRAW, 1)
+    assert step.writes[0].manifest["metadata"].keys() == {"name", "namespace", "uid"}
+
+
 def test_end_on_the_worker_finishes_the_workload() -> None:
     for progress, reason in ((Progress.COMPLETE, "Succeeded"), (Progress.FAILED, "Failed")):
         step = only_step(seen_of(placed(job("a", pods(1, ONE)), EAST, progress), manifest("a", {})))
