@@ -41,6 +41,14 @@ class ClusterFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class ManagedClusters:
+    """The clusters in KubeStellar's inventory space, with their labels; `problem` says why they were not seen."""
+
+    labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Links:
     """One look at the manager's Kueue and at its credentials. A worker without a credential here was not seen.
 

@@ -6,15 +6,17 @@ from dataclasses import dataclass, field
 from reconciler.credential import KEY
 from reconciler.desired import Desired
 from reconciler.desired.credentials import role_name
+from reconciler.desired.kubestellar import cluster_labels
 from reconciler.kueue.configuration import IDENTIFIER_ANNOTATIONS, QUOTA_AUTOMATION, Settings
 from reconciler.kueue.frameworks import FRAMEWORKS, is_allowed, job_kinds, missing_rights, worker_rules
 from reconciler.kueue.kinds import CANONICAL, GROUP, V1BETA2_SINCE, KueueVersion, KueueVersionError, parse_version
 from reconciler.kueue.reading import as_list, as_map, as_text, at
-from reconciler.links import Links, Permission
+from reconciler.links import Links, ManagedClusters, Permission
 from reconciler.objects import Check, ClusterName, Manifest, Obstacle, Ref
 from reconciler.permissions import given, held_rules, lacking, named, needed
 from reconciler.prediction import ClusterView
 from reconciler.spec.model import Cluster, FleetSpec
+from reconciler.spec.workers import carried_by
 
 _RBAC = "rbac.authorization.k8s.io"
 _ESCALATING = ("escalate", "bind")
@@ -35,6 +37,7 @@ class Facts:
     links: Links | None = None
     workers: tuple[Cluster, ...] = ()
     native: tuple[Cluster, ...] = ()
+    inventory: ManagedClusters | None = None
 
     def view(self, name: ClusterName) -> ClusterView | None:
         return next((view for view in self.views if view.name == name and view.is_reachable), None)
@@ -63,6 +66,7 @@ def find_obstacles(facts: Facts) -> tuple[Obstacle, ...]:
         found += _check_kueue(cluster, view, facts)
         found += _check_quota_automation(cluster, facts)
         found += _check_kubestellar(cluster, view, facts)
+        found += _check_inventory(cluster, facts)
         found += _check_rights(cluster, view, facts)
         if facts.links and cluster in (*facts.workers, *facts.native):
             found += _check_worker(_Worker(cluster, view, facts.links, facts))
@@ -105,6 +109,24 @@ def _check_kubestellar(cluster: Cluster, view: ClusterView, facts: Facts) -> Ite
             "by which they would run again"
         )
         yield Obstacle(cluster.name, Check.KUBESTELLAR, problem, "install a release that has them, 0.22 or later")
+
+
+def _check_inventory(cluster: Cluster, facts: Facts) -> Iterator[Obstacle]:
+    """KubeStellar finds a cluster by labels of its ManagedCluster: exactly one has to have them."""
+    known = facts.inventory
+    if known and known.problem and cluster == facts.spec.manager:
+        problem = f"KubeStellar's inventory space could not be asked: {known.problem}"
+        yield Obstacle(cluster.name, Check.KUBESTELLAR, problem, "check its.access of the Fleet's kubestellar")
+    if known is None or known.problem or all(cluster != worker for worker, _ in carried_by(facts.spec)):
+        return
+    wanted = cluster_labels(cluster, facts.spec.fleet.kubestellar.select_by)
+    found = sorted(name for name, labels in known.labels.items() if wanted.items() <= labels.items())
+    if len(found) != 1:
+        said = ", ".join(f"{label}={value}" for label, value in wanted.items())
+        effect = "a job would run on each of them" if found else "no job would get there"
+        who = f"of the ManagedClusters in KubeStellar's inventory space, {' and '.join(found) or 'none'}"
+        remedy = "give it labels of its own there, and name them in selectBy of the Fleet's kubestellar"
+        yield Obstacle(cluster.name, Check.KUBESTELLAR, f"{who} has {said}: {effect}", remedy)
 
 
 def _check_worker(worker: _Worker) -> list[Obstacle]:

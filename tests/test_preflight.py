@@ -13,7 +13,7 @@ from reconciler.credential import Endpoint, SeenCredential, Token
 from reconciler.desired import compute_desired
 from reconciler.kueue.configuration import Settings
 from reconciler.kueue.frameworks import worker_rules
-from reconciler.links import ClusterFacts, Links, Permission
+from reconciler.links import ClusterFacts, Links, ManagedClusters, Permission
 from reconciler.objects import Check, ClusterName, Manifest, Obstacle, Ref
 from reconciler.observations import native_workers
 from reconciler.observed import Observations
@@ -115,6 +115,34 @@ def test_manager_without_kubestellar_is_told_where_jobs_shall_be_carried() -> No
         found = find_obstacles(Facts(spec, compute_desired(spec), views))
         told = [(entry.cluster, entry.check.value, entry.problem.partition(":")[0]) for entry in found]
         assert told == ([(HUB, "kubestellar", problem)] if problem else [])
+
+
+@pytest.mark.parametrize(
+    ("inventory", "told"),
+    [
+        (None, []),
+        (ManagedClusters({"a": {"name": "east"}, "b": {"name": "west", "site": "x"}}), []),
+        (
+            ManagedClusters({"a": {"name": "east"}, "b": {"name": "east"}}),
+            [
+                (EAST, "a and b has name=east: a job would run on each of them"),
+                (WEST, "none has name=west: no job would get there"),
+            ],
+        ),
+        (ManagedClusters(problem="no route"), [(HUB, "KubeStellar's inventory space could not be asked: no route")]),
+    ],
+)
+def test_cluster_that_kubestellar_would_not_find_or_find_twice_is_told(
+    inventory: ManagedClusters | None, told: list[tuple[str, str]]
+) -> None:
+    spec = spec_of(
+        flavor("cpu", "{cpu: 10}"), queue("q", "[{flavor: cpu, resources: {cpu: 10}}]", "  dispatch: kubestellar")
+    )
+    kinds = (("control.kubestellar.io", kind) for kind in ("BindingPolicy", "CustomTransform"))
+    hub = replace(VIEWS[HUB], served={**VIEWS[HUB].served, **dict.fromkeys(kinds, ())})
+    facts = Facts(spec, compute_desired(spec), (hub, VIEWS[EAST], VIEWS[WEST]), inventory=inventory)
+    found = [(entry.cluster, entry.problem.rpartition("space, ")[2]) for entry in find_obstacles(facts)]
+    assert found == told
 
 
 def test_worker_that_does_not_read_the_managers_workloads_is_told() -> None:

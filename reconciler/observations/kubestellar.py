@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from reconciler.errors import ClusterError
 from reconciler.kueue.reading import as_list, as_map, at
+from reconciler.links import ManagedClusters
 from reconciler.objects import ClusterName, Manifest
 from reconciler.ports import ClusterPort
 from reconciler.spec import FleetSpec
@@ -12,6 +13,7 @@ from reconciler.spec.kubestellar import Collectors, PolicyShape
 
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _GROUP = "control.kubestellar.io"
+_MANAGED = "/apis/cluster.open-cluster-management.io/v1/managedclusters"
 
 
 def observe_shape(spec: FleetSpec, ports: Mapping[ClusterName, ClusterPort]) -> PolicyShape | None:
@@ -36,6 +38,14 @@ def has_policies(port: ClusterPort) -> bool:
         return port.find(f"/apis/{_GROUP}/v1alpha1") is not None
     except ClusterError:
         return False
+
+
+def observe_inventory(port: ClusterPort) -> ManagedClusters:
+    try:
+        found = [as_map(one.get("metadata")) for one in port.list(_MANAGED)]
+    except ClusterError as error:
+        return ManagedClusters(problem=error.problem)
+    return ManagedClusters({one["name"]: as_map(one.get("labels")) for one in found})
 
 
 def read_shape(definition: Manifest, has_collectors: bool, has_transforms: bool) -> PolicyShape:  # noqa: FBT001  (facts)

@@ -36,6 +36,7 @@ from reconciler.pipeline.capacity import (
     with_master_queues,
 )
 from reconciler.pipeline.departures import find_departed, look_at_leavers, with_blind_spots
+from reconciler.pipeline.inventory import look_at_inventory
 from reconciler.pipeline.offline import Computed
 from reconciler.plan import Looks, Plan, make_plan
 from reconciler.predict import PARALLEL, compare, finish_look, greet, look, predict, prepare, start_look, with_silence
@@ -160,10 +161,12 @@ def obstacles_of(
 ) -> tuple[Obstacle, ...]:
     """What will keep the fleet from working, by everything that was seen.
 
-    With `ports`, servers that could not list all that kfleet may do are asked about the rest, question by question.
+    With `ports`, servers that could not list all that kfleet may do are asked about the rest, question by question,
+    and KubeStellar's inventory space is looked at.
     """
     links, workers = computed.seen.links, sent_workers(computed.spec)
-    facts = Facts(computed.spec, computed.desired, views, links, workers, native_workers(computed.spec))
+    inventory = look_at_inventory(computed.spec, ports) if ports else None
+    facts = Facts(computed.spec, computed.desired, views, links, workers, native_workers(computed.spec), inventory)
     if ports and links:
         doubts = find_doubts(facts).items()
         allowed = {name: ask_permissions(ports[name], wanted) for name, wanted in doubts if name in ports}

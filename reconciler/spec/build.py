@@ -66,6 +66,7 @@ def build_fleet(document: Document) -> Fleet:
         has_live_master_queues=spec.get("masterQueues", {}).get("fromCluster", False),
         document=document,
         kubestellar=read_kubestellar(spec.get("kubestellar", {})),
+        inventory=_access(space["access"]) if (space := spec.get("kubestellar", {}).get("its")) else None,
         monitoring=read_monitoring(spec.get("monitoring")),
     )
 

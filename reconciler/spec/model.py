@@ -23,18 +23,6 @@ from reconciler.spec.targets import Targets
 
 
 @dataclass(frozen=True, slots=True)
-class Fleet:
-    name: str
-    policy: Policy
-    suspend: bool
-    nats: tuple[NatsConnection, ...]
-    has_live_master_queues: bool
-    document: Document = field(repr=False)
-    kubestellar: KubeStellar = DEFAULT_KUBESTELLAR
-    monitoring: Monitoring | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class SecretRef:
     namespace: str
     name: str
@@ -50,6 +38,21 @@ class Access:
     in_cluster: bool = False
     secret_ref: SecretRef | None = None
     env: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """`inventory` is KubeStellar's inventory and transport space, where a fleet says how to reach it."""
+
+    name: str
+    policy: Policy
+    suspend: bool
+    nats: tuple[NatsConnection, ...]
+    has_live_master_queues: bool
+    document: Document = field(repr=False)
+    kubestellar: KubeStellar = DEFAULT_KUBESTELLAR
+    inventory: Access | None = None
+    monitoring: Monitoring | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ spec:
   kubestellar:
     version: "0.26"
     selectBy: [name, location-group]
+    its: {access: {secretRef: {namespace: keys, name: its, key: kubeconfig}}}
     placement: {rule: weights, weights: {east: 2}, moveAfter: 5m}
     kinds:
     - {apiVersion: example.org/v1, kind: Train, plural: trains, templates: [spec.template], suspend: spec.hold}
