@@ -72,6 +72,26 @@ def test_read_sees_one_revision_whole(repo: Path, name: str) -> None:
         assert repository.read_working_tree().revision == ""
 
 
+@pytest.mark.parametrize("revision", ["main", "refs/heads/main", "heads/main", "{commit}", "main~0", "HEAD"])
+@pytest.mark.parametrize("is_url", [False, True], ids=["path", "url"])
+def test_branch_is_not_replaced_by_a_ref_of_its_name(
+    repo: Path, tmp_path: Path, revision: str, *, is_url: bool
+) -> None:
+    """Whoever may not push to the branch may push tags, and branches of other names."""
+    wanted = run(repo, "rev-parse", "main")
+    named = revision.format(commit=wanted)
+    run(repo, "checkout", "--quiet", "-b", "foreign")
+    run(repo, "tag", "main", commit(repo, fleet__a="a: foreign"))
+    run(repo, "checkout", "--quiet", "refs/heads/main")
+    run(repo, "symbolic-ref", "HEAD", "refs/heads/main")
+    if "~" not in named:
+        run(repo, "update-ref", f"refs/tags/{named}", "foreign")
+    if named not in {"main", "main~0"}:
+        run(repo, "update-ref", f"refs/heads/{named}", "foreign")
+    with open_repository(repo.as_uri() if is_url else str(repo), cache=tmp_path / "cache") as repository:
+        assert repository.resolve(named) == wanted
+
+
 def test_head_of_a_url_is_the_one_of_the_other_side(repo: Path, tmp_path: Path) -> None:
     for name in ("main", "master", "trunk"):
         run(repo, "checkout", "--quiet", "-B", name)

@@ -8,7 +8,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Self
@@ -27,6 +27,8 @@ HERE = "."  # may be anywhere in a repository; a folder that is named must be on
 
 _THEIR_HEAD = "refs/kfleet/head"
 _SCP_LIKE = re.compile(r"(?:[A-Za-z0-9._-]+@)?[A-Za-z0-9][A-Za-z0-9.-]*:[^:].*")
+# A whole commit, HEAD, or a ref with its kind: git takes these as they are.
+_EXACT = re.compile(r"(?:[0-9a-f]{40}|HEAD|@)(?:[~^@].*)?|(?:refs|heads|tags|remotes)/.*")
 _SYMLINK_MODE = 0o120000
 _ENVIRONMENT = {
     "GIT_TERMINAL_PROMPT": "0",
@@ -57,13 +59,22 @@ class Repository:
         self._repo.close()
 
     def resolve(self, revision: str) -> str:
-        """The commit that a branch, a tag or an abbreviated commit stands for."""
+        """The commit that a branch, a tag or an abbreviated commit stands for.
+
+        In this order. Git itself prefers tags, and who may not push to a branch may often push a tag of its name.
+        """
         if revision == "HEAD" and is_url(self._source):
             # The HEAD of the clone is not the other side's: it says how this machine likes to call a first branch.
             self._fetch_into_clone(f"+HEAD:{_THEIR_HEAD}")
             revision = _THEIR_HEAD
+        if not _EXACT.fullmatch(revision):
+            with suppress(GitCommandError):
+                return self._commit(f"refs/heads/{revision}")
         with self._asked(f"there is no revision {revision!r}"):
-            return str(self._repo.git.rev_parse("--verify", "--end-of-options", f"{revision}^{{commit}}"))
+            return self._commit(revision)
+
+    def _commit(self, revision: str) -> str:
+        return str(self._repo.git.rev_parse("--verify", "--end-of-options", f"{revision}^{{commit}}"))
 
     def merge_base(self, one: str, other: str) -> str:
         """The commit where two revisions parted."""
