@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.edges import git
+from reconciler.edges import folder
 from reconciler.edges.git import GitError, Repository, is_repository, mask, open_repository
 from reconciler.spec import files as limits
 
@@ -297,13 +297,13 @@ def test_large_file_is_refused(repo: Path) -> None:
 
 
 def test_too_many_bytes_are_refused(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(git, "MAX_TOTAL_BYTES", 10)
+    monkeypatch.setattr(folder, "MAX_TOTAL_BYTES", 10)
     with open_repository(str(repo)) as repository:
         assert_refused(repository, "the files have more than 10 bytes together")
 
 
 def test_too_many_files_are_refused(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(git, "MAX_FILES", 2)
+    monkeypatch.setattr(folder, "MAX_FILES", 2)
     with open_repository(str(repo)) as repository:
         assert_refused(repository, "there are more than 2 files")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.cli import execute
-from reconciler.edges.git import read_folder
+from reconciler.edges.folder import read_folder
 from reconciler.pipeline.offline import Computed, compute, write_offline
 from reconciler.spec.choices import Dispatch, Role
 from tests.kubeconfigs import SECRETS, kubeconfig, move_home

@@ -15,7 +15,7 @@ from reconciler.argocd import SOURCE_PATH, Parameters, announcements, dressed, o
 from reconciler.capacity.model import CapacityLook
 from reconciler.cli.observing import read_observations
 from reconciler.cli.source import stop_on_errors
-from reconciler.edges.git import read_folder
+from reconciler.edges.folder import read_folder
 from reconciler.errors import EdgeError, KfleetError
 from reconciler.objects import ClusterName, ref_of
 from reconciler.pipeline.capacity import with_recorded

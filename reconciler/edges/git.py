@@ -1,4 +1,4 @@
-"""Git: the files of one revision, from the object store of a repository, or from a folder.
+"""Git: the files of one revision, from the object store of a repository, or from its working tree.
 
 Only the transports https, ssh and file are spoken; no hook runs, no submodule is entered, no symbolic link is followed
 out of the tree. A repository that is named by a URL is kept as a bare clone in the user's cache.
@@ -18,8 +18,9 @@ from git import Commit, Repo
 from git.exc import GitCommandError, InvalidGitRepositoryError, NoSuchPathError
 from git.objects import Blob, Submodule, Tree
 
+from reconciler.edges.folder import Collector, read_tree
 from reconciler.errors import GitError
-from reconciler.spec.files import MAX_FILE_BYTES, MAX_FILES, MAX_TOTAL_BYTES, SUFFIXES, FleetFiles, overlays_beside
+from reconciler.spec.files import FleetFiles, overlays_beside
 
 TRANSPORTS = ("https", "ssh", "file")
 FETCH_SECONDS = 300
@@ -121,7 +122,7 @@ class Repository:
         """The files of one revision, from the object store."""
         folder, commit = self._inside(path), self.resolve(revision)
         overlays = overlays_beside(folder)
-        collector = _Collector(self.origin)
+        collector = Collector(self.origin)
         with self._asked(f"cannot read {commit}"):
             root = Commit(self._repo, bytes.fromhex(commit)).tree
             tops = [tree for tree in (self._descend(root, folder), self._descend(root, overlays)) if tree]
@@ -136,7 +137,7 @@ class Repository:
         if self._repo.working_tree_dir is None:
             raise GitError(self.origin, "has no working tree: say a revision")
         root = Path(self._repo.working_tree_dir)
-        return _read_tree(root, self._inside(path), self.origin, follows_links=False)
+        return read_tree(root, self._inside(path), self.origin, follows_links=False)
 
     def _inside(self, path: str) -> str:
         folder = os.path.normpath(path)
@@ -154,7 +155,7 @@ class Repository:
             tree = entry
         return tree
 
-    def _collect(self, top: Tree, collector: "_Collector") -> None:
+    def _collect(self, top: Tree, collector: Collector) -> None:
         pending = [top]
         while pending:
             for entry in pending.pop():
@@ -210,12 +211,6 @@ def is_repository(path: str) -> bool:
     return True
 
 
-def read_folder(path: str) -> FleetFiles:
-    """The files of a plain folder. Links to files inside of it are followed: so a mounted ConfigMap looks."""
-    folder = os.path.normpath(path)
-    return _read_tree(Path(), folder, origin=path, follows_links=True)
-
-
 def mask(source: str) -> str:
     """The source without user and password, fit for a message."""
     user = _user(source)
@@ -245,66 +240,3 @@ def _check_transport(source: str) -> None:
 def _cache_folder() -> Path:
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "kfleet" / "git"
-
-
-def _read_tree(root: Path, folder: str, origin: str, *, follows_links: bool) -> FleetFiles:
-    overlays = overlays_beside(folder)
-    if not (root / folder).is_dir():
-        raise GitError(origin, f"there is no folder {folder!r}")
-    collector = _Collector(origin)
-    for top in (folder, overlays):
-        if (root / top).is_dir():
-            _walk(root, top, collector, follows_links=follows_links)
-    return FleetFiles(origin, "", collector.files, folder, overlays)
-
-
-def _walk(root: Path, top: str, collector: "_Collector", *, follows_links: bool) -> None:
-    if (root / top).is_symlink() and not follows_links:
-        raise GitError(collector.origin, f"{top}: symbolic links are not followed")
-    inside, pending = (root / top).resolve(), [PurePosixPath(top)]
-    while pending:
-        folder = pending.pop()
-        for entry in sorted((root / folder).iterdir()):
-            label = folder / entry.name
-            if entry.name.startswith("."):
-                continue
-            if entry.is_symlink():
-                _check_link(entry, str(label), inside, collector.origin, follows_links=follows_links)
-            if entry.is_dir():
-                pending.append(label)
-            elif collector.is_wanted(entry.name) and entry.is_file():
-                collector.check(str(label), entry.stat().st_size)
-                collector.add(str(label), entry.read_bytes())
-
-
-def _check_link(link: Path, label: str, inside: Path, origin: str, *, follows_links: bool) -> None:
-    if not follows_links:
-        raise GitError(origin, f"{label}: symbolic links are not followed")
-    if not link.resolve().is_relative_to(inside):
-        raise GitError(origin, f"{label}: the symbolic link leaves the folder")
-    if link.is_dir():
-        raise GitError(origin, f"{label}: symbolic links to folders are not followed")
-
-
-class _Collector:
-    """Gathers files, each once, within bounds."""
-
-    def __init__(self, origin: str) -> None:
-        self.origin = origin
-        self.files: dict[str, bytes] = {}
-        self.total = 0
-
-    def is_wanted(self, name: str) -> bool:
-        return name.endswith(SUFFIXES)
-
-    def check(self, path: str, size: int) -> None:
-        if size > MAX_FILE_BYTES:
-            raise GitError(self.origin, f"{path}: has {size} bytes: at most {MAX_FILE_BYTES} are read")
-        if self.total + size > MAX_TOTAL_BYTES:
-            raise GitError(self.origin, f"{path}: the files have more than {MAX_TOTAL_BYTES} bytes together")
-        if len(self.files) >= MAX_FILES:
-            raise GitError(self.origin, f"{path}: there are more than {MAX_FILES} files")
-
-    def add(self, path: str, content: bytes) -> None:
-        self.total += 0 if path in self.files else len(content)
-        self.files[path] = content

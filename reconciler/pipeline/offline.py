@@ -5,7 +5,8 @@ from pathlib import Path
 
 from reconciler.capacity.model import CapacityLook
 from reconciler.desired import Desired, compute_desired, offline_api, written
-from reconciler.edges.git import is_repository, is_url, open_repository, read_folder
+from reconciler.edges.folder import read_folder
+from reconciler.edges.git import is_repository, is_url, open_repository
 from reconciler.errors import RefusedError, SpecError
 from reconciler.lint import Finding, Severity, lint, lint_spec
 from reconciler.objects import ClusterName, Manifest

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.edges.git import GitError, read_folder
+from reconciler.edges.folder import read_folder
+from reconciler.errors import GitError
 
 
 def test_folder_is_read_without_a_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
