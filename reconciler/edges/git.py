@@ -24,6 +24,7 @@ from reconciler.spec.files import FleetFiles, overlays_beside
 
 TRANSPORTS = ("https", "ssh", "file")
 FETCH_SECONDS = 300
+SSH = "ssh -o BatchMode=yes -o ConnectTimeout=60 -o ServerAliveInterval=20"
 HERE = "."  # may be anywhere in a repository; a folder that is named must be one, or its files are meant
 
 _THEIR_HEAD = "refs/kfleet/head"
@@ -34,11 +35,16 @@ _SYMLINK_MODE = 0o120000
 _ENVIRONMENT = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_ALLOW_PROTOCOL": ":".join(TRANSPORTS),
-    "GIT_CONFIG_COUNT": "2",
+    "GIT_CONFIG_COUNT": "4",
     "GIT_CONFIG_KEY_0": "core.hooksPath",
     "GIT_CONFIG_VALUE_0": os.devnull,
     "GIT_CONFIG_KEY_1": "core.fsmonitor",
     "GIT_CONFIG_VALUE_1": "false",
+    # Who says nothing for a minute is given up: the deadline of a fetch needs ps or pgrep, which not every image has.
+    "GIT_CONFIG_KEY_2": "http.lowSpeedLimit",
+    "GIT_CONFIG_VALUE_2": "1",
+    "GIT_CONFIG_KEY_3": "http.lowSpeedTime",
+    "GIT_CONFIG_VALUE_3": "60",
 }
 
 
@@ -49,7 +55,7 @@ class Repository:
         self._repo, self._source, self.origin = repo, source, mask(source)
         self._repo.git.update_environment(**_ENVIRONMENT)
         if "GIT_SSH_COMMAND" not in os.environ:
-            self._repo.git.update_environment(GIT_SSH_COMMAND="ssh -o BatchMode=yes")
+            self._repo.git.update_environment(GIT_SSH_COMMAND=SSH)
 
     def __enter__(self) -> Self:
         return self

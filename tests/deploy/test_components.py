@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from reconciler.edges.git import SSH
 from reconciler.edges.kubernetes import ApiServer
 from reconciler.objects import Manifest
 from reconciler.rights import account_objects
@@ -123,8 +124,15 @@ def test_run_of_a_cron_job_is_over_before_the_next_one(folder: str, seconds: int
 
 
 def test_programs_that_kfleet_calls_are_in_the_image() -> None:
+    """Those of procps are called by GitPython, to end a fetch that takes too long."""
     (line,) = re.findall(r"apt-get install (.*) \\", (DEPLOY / "Dockerfile").read_text())
-    assert {"git", "openssh-client", "gpg", "ca-certificates"} <= set(line.split())
+    assert {"git", "openssh-client", "gpg", "ca-certificates", "procps"} <= set(line.split())
+
+
+@pytest.mark.parametrize("path", ["controller/deployment.yaml", "cronjob/cronjob.yaml", "observe/cronjob.yaml"])
+def test_ssh_of_deploy_gives_up_on_silence_like_the_one_of_kfleet(path: str) -> None:
+    (command,) = re.findall(r"ssh -o BatchMode.*", (DEPLOY / path).read_text())
+    assert command.startswith(SSH)
 
 
 def test_script_that_observes_is_mounted_where_the_job_starts_it() -> None:
