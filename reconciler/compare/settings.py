@@ -14,11 +14,12 @@ _LOGIN = re.compile(r"(//|^|,\s*)[^/@,\s]+@")
 
 
 def setting_changes(base: FleetSpec, head: FleetSpec) -> Iterator[SettingChange]:
-    """Of documents that both revisions have; one that comes or goes is seen by its objects."""
+    """Of documents that both revisions have; one that comes or goes is seen by its objects, but not a MasterQueue."""
     before, after = _documents(base), _documents(head)
-    for name, document in after.items():
-        if name in before:
-            fields = tuple(map(_masked, field_diffs("", _said(before[name]), _said(document))))
+    for name, document in {**before, **after}.items():
+        old, new = (_said(documents[name]) if name in documents else {} for documents in (before, after))
+        if (old and new) or document.kind == "MasterQueue":
+            fields = tuple(map(_masked, field_diffs("", old, new)))
             if fields:
                 yield SettingChange(document.title, fields)
 

@@ -15,6 +15,18 @@ kind: Secret
 metadata: {name: key, namespace: default, annotations: {kfleet.dev/clusters: hub}}
 stringData: {password: %s}
 """
+POOLS = """apiVersion: vk.io/v1
+kind: MasterQueue
+metadata: {name: pools}
+spec:
+  flavors:
+  - name: far
+    natsFlavor:
+      natsConnector: nats://bob:hunter2@bus.example.test:4222
+      natsSubject: pools
+      poolTimeout: 60
+      pools: [one]
+"""
 
 
 def test_same_revisions_have_no_difference() -> None:
@@ -126,21 +138,18 @@ def test_field_of_a_flavor_that_its_object_shows_is_no_setting() -> None:
 
 
 def test_password_of_a_message_bus_is_not_in_the_diff() -> None:
-    master = """apiVersion: vk.io/v1
-kind: MasterQueue
-metadata: {name: pools}
-spec:
-  flavors:
-  - name: far
-    natsConnector: nats://bob:%s@bus.example.test:4222
-    natsSubject: pools
-    poolTimeout: 60
-    pools: [one]
-"""
-    diff = compare((master % "hunter2",), (master % "swordfish",))
-    (change,) = diff.settings
-    assert change.fields[0].old == "nats://***@bus.example.test:4222"
-    assert "hunter2" not in repr(diff.settings) and "swordfish" not in repr(diff.settings)
+    for base, head in (((POOLS,), (POOLS.replace("hunter2", "swordfish"),)), ((), (POOLS,)), ((POOLS,), ())):
+        (change,) = compare(base, head).settings
+        assert "***@bus.example.test:4222" in repr(change)
+        assert "hunter2" not in repr(change) and "swordfish" not in repr(change)
+
+
+def test_master_queue_that_comes_or_goes_is_a_setting() -> None:
+    """Without a template it makes flavors of pools, and nobody hears the pools here."""
+    for base, head in (((), (POOLS,)), ((POOLS,), ())):
+        diff = compare(base, head)
+        assert [change.document for change in diff.settings] == ["MasterQueue/pools"]
+        assert not diff.is_empty and all(cluster.objects == () for cluster in diff.clusters)
 
 
 def test_head_that_cannot_be_read_is_compared_with_nothing() -> None:
