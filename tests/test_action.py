@@ -46,6 +46,7 @@ class Runner(Machine):
     """A machine of GitHub, and what the workflow gives to the action."""
 
     inputs: dict[str, str] = field(default_factory=dict)
+    event: dict[str, str] = field(default_factory=dict)
 
     def step(self, name: str, code: int = 0) -> subprocess.CompletedProcess[str]:
         step = STEPS[name]
@@ -65,6 +66,7 @@ class Runner(Machine):
         """What an expression of the action stands for: the first of its alternatives that is something."""
         known = {f"inputs.{name}": str(entry.get("default", "")) for name, entry in ACTION["inputs"].items()}
         known |= {f"inputs.{name}": value for name, value in self.inputs.items()}
+        known |= {f"github.event.pull_request.{name}.sha": commit for name, commit in self.event.items()}
         known |= {f"steps.diff.outputs.{name}": value for name, value in self.outputs().items()}
         return next((known.get(one.strip(), "") for one in match[1].split("||") if known.get(one.strip())), "")
 
@@ -84,8 +86,8 @@ def runner(tmp_path: Path) -> Runner:
     (lent.folder / "output").touch()
     (lent.folder / "forge.json").write_text("[]")
     program(lent.folder / "bin" / "gh", GH.format(python=sys.executable))
-    inputs = {"base": git(lent.repo, "rev-parse", "HEAD"), "pull-request": "7", "token": "t", "repo": "."}
-    return Runner(lent.folder, lent.repo, inputs)
+    inputs = {"pull-request": "7", "token": "t", "repo": "."}
+    return Runner(lent.folder, lent.repo, inputs, {"base": git(lent.repo, "rev-parse", "HEAD")})
 
 
 def test_action_describes_its_inputs_and_outputs_and_uses_all_of_them() -> None:
@@ -146,6 +148,37 @@ def test_action_comments_once_and_then_changes_its_comment(
     assert changed["id"] == posted["id"] and ": no changes (4 clusters)" in changed["body"]
 
 
+@pytest.mark.parametrize("is_merged", [True, False], ids=["merge commit", "head"])
+def test_action_shows_nothing_that_others_merged_meanwhile(runner: Runner, *, is_merged: bool) -> None:
+    """GitHub checks out the pull request merged into its base as that is now; the event names an older one."""
+    edit(runner.repo / "fleet" / "queues.yaml", GPUS, 'nvidia.com/gpu: "24"')
+    runner.event["head"] = commit(runner.repo)
+    git(runner.repo, "checkout", "--quiet", "main")
+    edit(runner.repo / "fleet" / "tenants.yaml", "namespaces: [genomics, genomics-ci]", "namespaces: [genomics]")
+    commit(runner.repo)
+    git(runner.repo, "checkout", "--quiet", "--detach", "main" if is_merged else "feature")
+    if is_merged:
+        git(runner.repo, "merge", "--quiet", "--no-edit", "feature")
+    runner.step("Diff")
+    told = Path(runner.outputs()["comment-file"]).read_text()
+    assert "| nominal | 20 | 24 | +4 |" in told and "genomics-ci" not in told
+
+
+def test_action_compares_with_the_base_that_it_is_given(runner: Runner) -> None:
+    """Also where the head is a merge."""
+    runner.inputs["base"] = runner.event["base"]
+    edit(runner.repo / "fleet" / "queues.yaml", GPUS, 'nvidia.com/gpu: "24"')
+    commit(runner.repo)
+    git(runner.repo, "checkout", "--quiet", "-b", "other", runner.event["base"])
+    edit(runner.repo / "fleet" / "tenants.yaml", "namespaces: [genomics, genomics-ci]", "namespaces: [genomics]")
+    runner.event["head"] = commit(runner.repo)
+    git(runner.repo, "checkout", "--quiet", "feature")
+    git(runner.repo, "merge", "--quiet", "--no-edit", "other")
+    runner.step("Diff")
+    told = Path(runner.outputs()["comment-file"]).read_text()
+    assert "| nominal | 20 | 24 | +4 |" in told and "genomics-ci" in told
+
+
 def test_action_leaves_comments_of_others_and_of_other_overlays_alone(runner: Runner) -> None:
     others = [
         {"id": 1, "login": "mallory", "body": "<!-- kfleet diff -->\nmine"},
@@ -161,7 +194,7 @@ def test_action_leaves_comments_of_others_and_of_other_overlays_alone(runner: Ru
 
 
 def test_action_stops_where_there_is_nothing_to_compare(runner: Runner) -> None:
-    runner.inputs["base"] = "nowhere"
+    runner.event["base"] = "nowhere"
     assert "there is no revision 'nowhere'" in runner.step("Diff", code=1).stderr
     assert runner.outputs() == {}
 

@@ -140,6 +140,18 @@ def test_gitlab_job_writes_a_note_and_then_changes_it(job: Job) -> None:
     assert ": no changes (4 clusters)" in changed
 
 
+def test_gitlab_job_shows_nothing_that_others_merged_meanwhile(job: Job) -> None:
+    """In a pipeline of merged results the checkout is the merge request merged into its target as that is now."""
+    repo = job.machine.repo
+    git(repo, "checkout", "--quiet", "main")
+    edit(repo / "fleet" / "tenants.yaml", "namespaces: [genomics, genomics-ci]", "namespaces: [genomics]")
+    commit(repo)
+    git(repo, "merge", "--quiet", "--no-edit", "feature")
+    done = job.run(CI_MERGE_REQUEST_SOURCE_BRANCH_SHA=git(repo, "rev-parse", "feature"))
+    assert done.returncode == 0, done.stderr
+    assert "| nominal | 20 | 24 | +4 |" in job.artifact() and "genomics-ci" not in job.artifact()
+
+
 def test_gitlab_job_leaves_notes_of_others_alone(job: Job) -> None:
     """Also where more was said, before and after its own note, than fits into one answer."""
     job.notes.add(OWN, f"says {MARKER}")
