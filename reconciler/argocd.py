@@ -17,11 +17,12 @@ OPTIONS = "argocd.argoproj.io/sync-options"
 OBSERVED = "kfleet.dev/observations"
 # A committed look is renewed by a job now and then. After two days without one, somebody should know.
 STALE_AFTER = timedelta(days=2)
-# kfleet deletes no namespace and no definition, and empties a queue before it goes. Argo CD would do neither.
+# kfleet deletes no namespace and no definition, and empties a queue or a worker before it goes. Argo CD would not.
 _PRUNING = {
     "Namespace": "Prune=false",
     "CustomResourceDefinition": "Prune=false",
     "ClusterQueue": "Prune=confirm",
+    "MultiKueueCluster": "Prune=confirm",
 }
 _TITLES = {
     "cluster": "Cluster of the fleet whose objects are wanted",

@@ -99,6 +99,12 @@ def test_object_keeps_what_the_fleet_says_of_it() -> None:
     assert annotations == {**own, WAVE: annotations[WAVE], OBSERVED: "yesterday"}
 
 
+@pytest.mark.parametrize(("kind", "option"), [("MultiKueueCluster", "Prune=confirm"), ("LocalQueue", None)])
+def test_worker_that_leaves_is_deleted_only_once_somebody_confirms_it(kind: str, option: str | None) -> None:
+    ref = Ref(ClusterName("hub"), "kueue.x-k8s.io", kind, "", "east")
+    assert dressed(ref, {"kind": kind, "metadata": {"name": "east"}})["metadata"]["annotations"].get(OPTIONS) == option
+
+
 def test_observation_becomes_stale_and_says_so() -> None:
     assert observed_note(NOW, NOW + timedelta(hours=47)) == "2026-05-04T03:02:01Z"
     assert observed_note(NOW, NOW + timedelta(hours=49)) == "2026-05-04T03:02:01Z, stale: older than 2 days"

@@ -15,9 +15,18 @@ pytestmark = pytest.mark.usefixtures("_programs")
 
 SCRIPT = str(PLUGIN / "health.lua")
 TRUE_ALTHOUGH_UNWELL = {"SomeActiveClusters"}
+# Degraded would end the sync before the waves that follow.
 STATES = {
     "Stopped": "Healthy",
     "ClusterQueueIsInactive": "Healthy",
+    "AdmissionCheckInactive": "Healthy",
+    "SomeActiveClusters": "Healthy",
+    "NoUsableClusters": "Healthy",
+    "BadKubeConfig": "Healthy",
+    "InsecureKubeConfig": "Healthy",
+    "BadClusterProfile": "Healthy",
+    "BadRestConfig": "Healthy",
+    "ClientConnectionFailed": "Healthy",
     "Terminating": "Progressing",
     "NotFound": "Progressing",
 }
