@@ -281,6 +281,7 @@ def test_ssh_server_that_is_silent_is_given_up(tmp_path: Path, monkeypatch: pyte
         open_repository(f"ssh://{address}/x.git", cache=tmp_path / "cache")
 
 
+@pytest.mark.skipif(not (shutil.which("pgrep") or shutil.which("ps")), reason="GitPython needs one of them for it")
 @pytest.mark.parametrize("transport", ["https", "ssh"])
 def test_fetch_has_a_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, transport: str) -> None:
     monkeypatch.setenv("no_proxy", "127.0.0.1")
