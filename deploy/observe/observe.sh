@@ -16,8 +16,11 @@ print(look["at"][:10], sources)
 git clone --quiet --depth 1 --branch "$KFLEET_REVISION" "$KFLEET_REPO" "$XDG_CACHE_HOME/fleet"
 cd "$XDG_CACHE_HOME/fleet"
 seen="$XDG_CACHE_HOME/seen.json"
+# Nothing else remembers since when a pool is silent, or something is smaller.
+set --
+if [ -f "$KFLEET_OBSERVATIONS" ]; then set -- --before "$KFLEET_OBSERVATIONS"; fi
 # Where something cannot be seen, this ends with 4: what was committed before is better than half a look.
-kfleet observe --path "$KFLEET_PATH" --overlay "$KFLEET_OVERLAY" -o json > "$seen"
+kfleet observe --path "$KFLEET_PATH" --overlay "$KFLEET_OVERLAY" "$@" -o json > "$seen"
 if [ -f "$KFLEET_OBSERVATIONS" ] && [ "$(facts "$KFLEET_OBSERVATIONS")" = "$(facts "$seen")" ]; then
   echo "nothing new since the last commit"
   exit

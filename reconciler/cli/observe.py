@@ -14,7 +14,7 @@ import click
 from reconciler.capacity.becomes import quotas_of
 from reconciler.capacity.model import CapacityLook, Entry
 from reconciler.capacity.recording import look_record
-from reconciler.cli.observing import observe_for_option, tell_conditions
+from reconciler.cli.observing import observe_for_option, read_observations, tell_conditions
 from reconciler.cli.source import compute_or_stop, source_options, timeout_option
 from reconciler.observations.ledger import Kept
 from reconciler.observed import Amounts
@@ -33,7 +33,15 @@ COLUMNS = ("SOURCE", "STATE", "AGE", "COUNTS AS", "BECOMES")
 @timeout_option
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--watch", "is_watched", is_flag=True, help="Show the table again and again, until interrupted.")
-def observe(source: Source, observe_for: float, timeout: float, output: str, is_watched: bool) -> int:
+@click.option(
+    "--before",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Go on from an earlier look (-o json) instead of what kfleet keeps on the manager.",
+)
+def observe(
+    source: Source, observe_for: float, timeout: float, output: str, is_watched: bool, before: str | None
+) -> int:
     """Show what has how much now: pools, nodes, clusters, their age, and what each becomes.
 
     Writes nothing anywhere. Exits with 4 when something could not be seen.
@@ -42,21 +50,22 @@ def observe(source: Source, observe_for: float, timeout: float, output: str, is_
     Examples:
       kfleet observe --watch
       kfleet observe -o json > seen.json && kfleet plan --observations seen.json
+      kfleet observe --before seen.json -o json > now.json
     """
     if is_watched and output == "json":
         raise click.UsageError("--watch shows a table; -o json is for a single look")
-    computed = compute_or_stop(source)
+    computed, looking = compute_or_stop(source), Looking(timedelta(seconds=observe_for), kept=_kept(before))
     connections = connect(computed.spec, timedelta(seconds=timeout))
     try:
         if is_watched:
-            _watch(computed, connections)
-        seen = observe_fleet(computed, connections, looking=Looking(timedelta(seconds=observe_for)))
+            _watch(computed, connections, replace(looking, observe_for=timedelta()))
+        seen = observe_fleet(computed, connections, looking=looking)
     finally:
         connections.close()
     if output == "json":
         click.echo(json.dumps(_record(seen), indent=2))
     else:
-        for line in _table(seen):
+        for line in observed_table(seen):
             click.echo(line)
         tell_conditions(seen)
     gaps = (*connections.gaps, *seen.desired.gaps)
@@ -65,16 +74,21 @@ def observe(source: Source, observe_for: float, timeout: float, output: str, is_
     return INCOMPLETE if gaps else 0
 
 
-def _watch(computed: Computed, connections: Connections) -> None:
+def _kept(before: str | None) -> Kept | None:
+    """An earlier look as the ledger. Where nobody applies, none lies on the manager that would make a pool grow old."""
+    look = read_observations(before)
+    return None if look is None else Kept(look.ledger, is_there=True)
+
+
+def _watch(computed: Computed, connections: Connections, looking: Looking) -> None:
     """Until somebody interrupts it. The ledger on the cluster is read once and then carried on here."""
-    looking = Looking(timedelta())
     spec = with_master_queues(computed, connections.ports).spec
     with listening(spec, connections.ports) as buses, _renewed_text() as show:
         while True:
             seen = observe_fleet(computed, connections, looking=replace(looking, buses=buses))
             notices = (f"notice: {condition}" for condition in seen.conditions)
             gaps = (f"gap: {gap}" for gap in (*connections.gaps, *seen.desired.gaps))
-            show("\n".join((*_table(seen), *notices, *gaps)))
+            show("\n".join((*observed_table(seen), *notices, *gaps)))
             if seen.look is not None:
                 looking = replace(looking, kept=Kept(seen.look.ledger, is_there=True))
             time.sleep(REFRESH)
@@ -107,7 +121,7 @@ def _look_of(seen: Computed) -> CapacityLook:
     return seen.look or CapacityLook(datetime.now(UTC))
 
 
-def _table(seen: Computed) -> Iterator[str]:
+def observed_table(seen: Computed) -> Iterator[str]:
     look = _look_of(seen)
     if not look.ledger.entries:
         yield "nothing of this fleet is observed" if seen.look is None else "nothing was seen yet"

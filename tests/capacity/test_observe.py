@@ -7,6 +7,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,24 @@ def test_recorded_look_gives_the_same_objects(pool_world: PoolWorld, tmp_path: P
     assert pool_world.quotas() == {f"{name}-nats-cnaf": "8"}
 
 
+def test_pool_grows_old_by_an_earlier_look_where_no_ledger_is_kept(pool_world: PoolWorld, tmp_path: Path) -> None:
+    pool_world.commit(poolTimeout=1)
+    with pool_world.speaking(cnaf=announcement("8")):
+        observed = pool_world.world.run("observe", *SHORT, "-o", "json")
+    path = tmp_path / "seen.json"
+    path.write_text(observed.out)
+    assert pool_world.world.apply("--observations", str(path)).code == 0
+    assert pool_world.ledger() is None and pool_world.quotas() == {f"{pool_world.name}-nats-cnaf": "8"}
+    for minutes, counts in ((10, ["0"]), (60, [])):
+        record = json.loads(observed.out)
+        for source in record["sources"]:
+            source["seenAt"] = source["changedAt"] = (datetime.now(UTC) - timedelta(minutes=minutes)).isoformat()
+        path.write_text(json.dumps(record))
+        later = pool_world.world.run("observe", "--before", str(path), "--observe-for", "12", "-o", "json")
+        assert later.code == 0, later.err
+        assert [source["granted"]["cpu"] for source in json.loads(later.out)["sources"]] == counts
+
+
 def test_table_shows_every_source_and_what_it_becomes(pool_world: PoolWorld) -> None:
     pool_world.commit()
     with pool_world.speaking(cnaf=announcement("8")):
@@ -62,6 +81,8 @@ def test_file_without_observations_is_refused(pool_world: PoolWorld, tmp_path: P
     for text in ("{", "{}", '{"kind": "Observations", "format": 1, "at": "x"}'):
         path.write_text(text)
         refused = pool_world.world.plan("--observations", str(path))
+        assert refused.code == 1 and "holds no observations" in refused.err
+        refused = pool_world.world.run("observe", "--before", str(path))
         assert refused.code == 1 and "holds no observations" in refused.err
 
 
