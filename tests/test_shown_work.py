@@ -57,7 +57,7 @@ def test_terminal_shows_how_far_each_cluster_is(tmp_path: Path) -> None:
         fleet = write_fleet(tmp_path, dict(zip(CLUSTERS, addresses, strict=True)))
         ours, theirs = pty.openpty()
         process = subprocess.Popen(
-            [kfleet_program(), "plan", "--path", str(fleet), "--cluster-timeout", "30"],
+            [kfleet_program(), "plan", "--path", str(fleet), "--cluster-timeout", "5"],
             stdout=subprocess.PIPE,
             stderr=theirs,
             env=os.environ | {"TERM": "xterm", "COLUMNS": "120"},
