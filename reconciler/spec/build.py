@@ -1,6 +1,7 @@
 """Documents that passed their schema become the nouns of the model; nothing can be wrong with them any more."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from reconciler.kueue.kinds import kind_of
@@ -34,6 +35,7 @@ from reconciler.spec.model import (
     ClusterSelector,
     Flavor,
     Fleet,
+    FleetSpec,
     Kueue,
     NativeObject,
     Queue,
@@ -122,6 +124,21 @@ def _access(access: Manifest) -> Access:
         else SecretRef(secret.get("namespace", ""), secret["name"], secret.get("key", "kubeconfig")),
         env=access.get("env", ""),
     )
+
+
+def with_places_of_secrets(spec: FleetSpec) -> FleetSpec:
+    """A Secret with a kubeconfig lies where Kueue is on the manager, unless the fleet says where."""
+    namespace = spec.manager.kueue.namespace if spec.manager else ""
+
+    def placed(access: Access) -> Access:
+        secret = access.secret_ref
+        if secret is None or secret.namespace:
+            return access
+        return replace(access, secret_ref=replace(secret, namespace=namespace))
+
+    clusters = tuple(replace(cluster, access=placed(cluster.access)) for cluster in spec.clusters)
+    space = spec.fleet.inventory
+    return replace(spec, clusters=clusters, fleet=replace(spec.fleet, inventory=placed(space) if space else None))
 
 
 def build_flavor(document: Document) -> Flavor:

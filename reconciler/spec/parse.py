@@ -104,7 +104,7 @@ def _build(files: FleetFiles, documents: tuple[Document, ...]) -> FleetSpec:
     def each(kind: str, build_one: Callable[[Document], Noun]) -> tuple[Noun, ...]:
         return tuple(build_one(one) for one in documents if is_own(one) and one.kind == kind)
 
-    return FleetSpec(
+    spec = FleetSpec(
         origin=files.origin,
         revision=files.revision,
         fleet=each("Fleet", build.build_fleet)[0],
@@ -115,3 +115,4 @@ def _build(files: FleetFiles, documents: tuple[Document, ...]) -> FleetSpec:
         master_queues=each("MasterQueue", read_master_queue),
         objects=tuple(build.build_native(one) for one in documents if not is_own(one)),
     )
+    return build.with_places_of_secrets(spec)

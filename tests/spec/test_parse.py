@@ -212,6 +212,17 @@ def test_manager_is_known() -> None:
     assert fleet(EAST).manager is None
 
 
+@pytest.mark.parametrize(("told", "namespace"), [("", "queues"), ("namespace: keys, ", "keys")])
+def test_secret_with_a_kubeconfig_lies_where_kueue_is_on_the_manager(told: str, namespace: str) -> None:
+    access = f"access: {{secretRef: {{{told}name: login}}}}"
+    hub = HUB.replace("role: manager", "role: manager, kueue: {namespace: queues}")
+    its = f"{FLEET}spec: {{kubestellar: {{its: {{{access}}}}}}}\n"
+    east = EAST.replace("role: worker", f"role: worker, {access}")
+    spec = parse_fleet(files(fleet__all=f"{its}---\n{hub}---\n{east}"))
+    found = [spec.fleet.inventory, *(cluster.access for cluster in spec.clusters if cluster.name == "east")]
+    assert [one.secret_ref.namespace for one in found if one and one.secret_ref] == [namespace, namespace]
+
+
 def test_lint_rules_are_ignored_with_a_reason() -> None:
     text = native(None).replace(
         "{name: nn}", '{name: nn, annotations: {kfleet.dev/lint-ignore: "KF012: a b; KF020: c"}}'
