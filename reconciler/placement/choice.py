@@ -32,7 +32,7 @@ def choose(
     `reasons` says why other clusters do not come into question at all.
     """
     shape = shape_of(pod_sets)
-    shares = {name: free_share(room, pod_sets, shape) for name, room in rooms.items()}
+    shares = {name: free_share(room, pod_sets) for name, room in rooms.items()}
     against = dict(reasons)
     for name in sorted(shares, key=lambda one: _rank(one, shares[one], settings)):
         answer = find_fit(rooms[name], pod_sets, shape)

@@ -13,6 +13,9 @@ from reconciler.quantity import NANO, ZERO
 
 PODS = "pods"
 Free = dict[str, int]
+# Nodes by their number, in their order; and of which of them how much of what there is.
+Places = Mapping[int, None]
+Sum = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,23 +37,31 @@ class Misfit:
 class Room:
     """A cluster while jobs are placed: `free` is what is left of each node, and changes with every job.
 
-    What was found out about a job holds for all that are like it: the nodes that it may use, its share of what is free
-    until something is taken, and that it does not fit for good, because nothing is ever given back.
+    What was found out about a job holds for all that are like it: the nodes that it may use, what these have and have
+    left in sum, and that it does not fit for good, because nothing is ever given back.
     """
 
     nodes: tuple[Node, ...]
     free: list[Free]
-    matching: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    shares: dict[str, Fraction] = field(default_factory=dict)
+    matching: dict[str, Places] = field(default_factory=dict)
+    whole: dict[Sum, int] = field(default_factory=dict)
+    left: dict[Sum, int] = field(default_factory=dict)
     misfits: dict[str, Misfit] = field(default_factory=dict)
 
     def take(self, taken: Mapping[int, Free]) -> None:
-        self.shares.clear()
         for index, amounts in taken.items():
             node = self.free[index]
             for name, amount in amounts.items():
                 if name in node:
+                    before = max(node[name], 0)
                     node[name] -= amount
+                    self._note(index, name, before - max(node[name], 0))
+
+    def _note(self, index: int, name: str, lost: int) -> None:
+        """Keep the sums right: adding up all nodes for each job would take most of the time."""
+        for where, what in self.left:
+            if what == name and index in self.matching[where]:
+                self.left[where, what] -= lost
 
 
 def room_of(
@@ -107,23 +118,18 @@ def _try(room: Room, pod_sets: tuple[PodSet, ...]) -> Fit | Misfit:
     return Fit(taken)
 
 
-def free_share(room: Room, pod_sets: tuple[PodSet, ...], shape: str = "") -> Fraction:
+def free_share(room: Room, pod_sets: tuple[PodSet, ...]) -> Fraction:
     """The free part of the scarcest thing that a job asks for, on the nodes that it could use."""
-    shape = shape or shape_of(pod_sets)
-    if shape not in room.shares:
-        room.shares[shape] = _free_share(room, pod_sets)
-    return room.shares[shape]
+    return min((_share(room, pods, name) for pods in pod_sets for name in pods.requests), default=Fraction(1))
 
 
-def _free_share(room: Room, pod_sets: tuple[PodSet, ...]) -> Fraction:
-    shares = [Fraction(1)]
-    for pods in pod_sets:
+def _share(room: Room, pods: PodSet, name: str) -> Fraction:
+    key = _where(pods), name
+    if key not in room.left:
         places = _places(room, pods)
-        for name in pods.requests:
-            whole = sum(room.nodes[index].allocatable.get(name, ZERO).nanos for index in places)
-            free = sum(max(room.free[index].get(name, 0), 0) for index in places)
-            shares.append(Fraction(free, whole) if whole else Fraction(0))
-    return min(shares)
+        room.whole[key] = sum(room.nodes[index].allocatable.get(name, ZERO).nanos for index in places)
+        room.left[key] = sum(max(room.free[index].get(name, 0), 0) for index in places)
+    return Fraction(room.left[key], room.whole[key]) if room.whole[key] else Fraction(0)
 
 
 def request_text(pods: PodSet) -> str:
@@ -161,11 +167,12 @@ def _how_many(free: Free, taken: Free, wanted: Free, most: int) -> int:
     return most
 
 
-def _places(room: Room, pods: PodSet) -> tuple[int, ...]:
+def _places(room: Room, pods: PodSet) -> Places:
     key = _where(pods)
     found = room.matching.get(key)
     if found is None:
-        found = tuple(index for index, node in enumerate(room.nodes) if has_labels(node, pods) and is_open(node, pods))
+        fitting = (index for index, node in enumerate(room.nodes) if has_labels(node, pods) and is_open(node, pods))
+        found = dict.fromkeys(fitting)
         room.matching[key] = found
     return found
 
