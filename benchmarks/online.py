@@ -125,6 +125,8 @@ def _many_clusters(sandbox: Sandbox, scratch: Path) -> list[Row]:
         folder = scratch / f"wide-{len(contexts)}"
         write_native_fleet(folder, contexts=contexts, kubeconfig=sandbox.state.kubeconfig, objects=300)
         _run(KFLEET, "apply", "--repo", str(folder), "--working-tree", "--wait", "0")
+        for context in contexts:
+            _await_quiet(sandbox.api(context))
         computed = _computed(folder)
         times[len(contexts)] = min(_seconds(lambda computed=computed: _plan(computed)) for _ in range(3))
     ratio = times[CLUSTERS] / times[1]
