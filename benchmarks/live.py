@@ -22,6 +22,7 @@ from git import Repo
 from reconciler.edges.kubernetes import ApiServer
 from reconciler.edges.watching import Stream
 from reconciler.errors import ClusterError
+from reconciler.quantity import parse
 from reconciler.sandbox.fleet import Sandbox, up
 from reconciler.sandbox.wish import Wish
 
@@ -194,7 +195,8 @@ def _cpu(queue: dict[str, Any]) -> str:
 def _await(seen: "Queue[tuple[str, float]]", cpu: int) -> float:
     while True:
         value, moment = seen.get(timeout=600)
-        if value == str(cpu):
+        # By what it is worth: a server writes 1000 as 1k.
+        if value and parse(value) == parse(str(cpu)):
             return moment
 
 
