@@ -49,7 +49,7 @@ MAY_IMPORT = {
     "health": NOUNS | {"kueue", "desired", "prediction"},
     "texts": set(),
     "status": NOUNS | {"kueue", "plan", "outcome", "texts"},
-    "compare": NOUNS | {"kueue", "spec", "observed", "desired", "lint", "plan", "texts"},
+    "compare": NOUNS | {"kueue", "spec", "observed", "desired", "lint", "ownership", "plan", "texts"},
     "edges": NOUNS | {"spec", "ports"},
     "sandbox": NOUNS | {"edges"},
     "pipeline": NOUNS | STAGES | {"edges", "ports"},

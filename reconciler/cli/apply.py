@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -10,16 +11,17 @@ from typing import Any
 
 import click
 
-from reconciler.cli.observing import looking_options, tell_conditions
+from reconciler.cli.observing import looking_options
 from reconciler.cli.painting import paint
+from reconciler.cli.planning import plan_shown
 from reconciler.cli.source import commit_options, compute_or_stop, timeout_option
-from reconciler.cli.work import shown_work, verbose_option
+from reconciler.cli.work import verbose_option
 from reconciler.errors import EdgeError, RefusedError
 from reconciler.health import Ailment
 from reconciler.outcome import ClusterOutcome, outcome_record
 from reconciler.pipeline.capacity import Looking
 from reconciler.pipeline.offline import Source, committed
-from reconciler.pipeline.online import apply_fleet, connect, observe_fleet, plan_fleet, wait_for_health, writing
+from reconciler.pipeline.online import apply_fleet, connect, wait_for_health, writing
 from reconciler.plan import Plan
 from reconciler.plan.record import FORMAT, find_moves, plan_record
 from reconciler.spec.schema import schema_folder
@@ -89,23 +91,18 @@ def apply(
     if record is not None:
         source = replace(source, overlay=record["overlay"])
     computed = compute_or_stop(source if is_uncommitted else committed(source))
-    connections = connect(computed.spec, timedelta(seconds=timeout))
-    try:
+    with closing(connect(computed.spec, timedelta(seconds=timeout))) as connections:
         with writing(computed, connections) as patience:
-            with shown_work(is_verbose=is_verbose) as report:
-                computed = observe_fleet(computed, connections, looking=looking)
-                tell_conditions(computed)
-                made = plan_fleet(
-                    computed, connections, confirmed_deletes=confirm_deletes, report=report, is_applying=True
-                )
+            planned = plan_shown(
+                computed, connections, looking, confirm_deletes, is_verbose=is_verbose, is_applying=True
+            )
+            computed, made = planned.computed, planned.plan
             if record is not None:
                 refuse_moved(record, plan_record(made, source.overlay))
             if is_text:
                 click.echo(plan_text(made, paint))
             outcomes = apply_fleet(computed, connections, made, patience)
         ailments = wait_for_health(computed, connections, timedelta(seconds=wait if made.has_work else 0))
-    finally:
-        connections.close()
     took = f"{time.monotonic() - started:.1f} s"
     click.echo(_text(outcomes, ailments, took) if is_text else _json(made, source.overlay, outcomes, ailments))
     return apply_exit_code(made, outcomes)

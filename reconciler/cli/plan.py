@@ -3,21 +3,22 @@
 import json
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import click
 
-from reconciler.cli.observing import looking_options, tell_conditions
+from reconciler.cli.observing import looking_options
 from reconciler.cli.painting import paint
+from reconciler.cli.planning import plan_shown
 from reconciler.cli.source import compute_or_stop, source_options, timeout_option
-from reconciler.cli.work import shown_work, verbose_option
+from reconciler.cli.work import verbose_option
 from reconciler.errors import EdgeError, RefusedError
 from reconciler.pipeline.capacity import Looking
 from reconciler.pipeline.offline import Source, committed
-from reconciler.pipeline.online import connect, observe_fleet, plan_fleet
+from reconciler.pipeline.online import connect
 from reconciler.plan import Plan
 from reconciler.plan.record import plan_record
 from reconciler.status import narrowed, plan_exit_code, plan_markdown, plan_text
@@ -68,14 +69,8 @@ def plan(
     """
     started = time.monotonic()
     computed = compute_or_stop(_source_to_save(source) if out else source)
-    connections = connect(computed.spec, timedelta(seconds=timeout))
-    try:
-        with shown_work(is_verbose=is_verbose) as report:
-            computed = observe_fleet(computed, connections, looking=looking)
-            tell_conditions(computed)
-            made = plan_fleet(computed, connections, confirmed_deletes=confirm_deletes, report=report)
-    finally:
-        connections.close()
+    with closing(connect(computed.spec, timedelta(seconds=timeout))) as connections:
+        made = plan_shown(computed, connections, looking, confirm_deletes, is_verbose=is_verbose).plan
     record = plan_record(made, source.overlay)
     if out:
         save_record(Path(out), record)

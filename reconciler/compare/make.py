@@ -11,7 +11,7 @@ from reconciler.compare.settings import setting_changes
 from reconciler.compare.shares import objects_with_shares
 from reconciler.desired import DesiredObject
 from reconciler.objects import ClusterName, Ref
-from reconciler.plan.fields import content
+from reconciler.ownership.content import content
 from reconciler.spec.model import FleetSpec
 
 _Objects = Mapping[Ref, DesiredObject]

@@ -14,7 +14,8 @@ class DesiredObject:
     `notes` say in a few words why it is so, where the document alone does not tell. `token` is what a Secret holds
     beside its manifest. `held` says why the content is not known: such an object is left as it is, also where it is
     missing. `unseen` says what a quota counts as nothing only because nobody saw it: where there is such a quota, it is
-    not made smaller by that. `origin` is a short name for what the spec alone says, where observations have a say too.
+    not made smaller by that. Where observations have a say, `by_spec` is what the object would be without them, and
+    `origin` a short name for what the spec alone says.
     """
 
     ref: Ref
@@ -25,6 +26,7 @@ class DesiredObject:
     held: str = ""
     unseen: str = ""
     origin: str = ""
+    by_spec: Manifest | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

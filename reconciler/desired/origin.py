@@ -22,15 +22,22 @@ REFERENCE = Quantity(10**12 * NANO)
 
 
 def compute_observed(spec: FleetSpec, seen: Observations) -> Desired:
-    """The desired objects, those that observations decide marked with a short name for the spec's part in them."""
-    desired = compute_desired(spec, seen)
-    if not seen.capacities and seen.pools is None:
+    """The desired objects, those that observations decide marked with what the spec alone says of them."""
+    desired, plain = compute_desired(spec, seen), _without_sights(spec, seen)
+    if plain == seen:
         return desired
-    observed = reference(spec)
-    measured = compute_desired(spec, replace(seen, capacities=observed)) if observed else desired
-    by_spec = {entry.ref: entry.manifest for entry in measured.objects}
+    by_spec = {entry.ref: entry.manifest for entry in compute_desired(spec, plain).objects}
     masters = {master.name: _digest(master.document.value.get("spec")) for master in spec.master_queues}
     return replace(desired, objects=tuple(_marked(entry, by_spec, masters) for entry in desired.objects))
+
+
+def _without_sights(spec: FleetSpec, seen: Observations) -> Observations:
+    """The same look, had it seen what it always sees: everything has as much as everything else."""
+    is_measured = bool(seen.capacities) or seen.pools is not None
+    names = sorted({name for pool in seen.pools or () for name in pool.amounts})
+    pools = seen.pools and tuple(replace(pool, amounts=dict.fromkeys(names, REFERENCE)) for pool in seen.pools)
+    capacities = reference(spec) if is_measured else seen.capacities
+    return replace(seen, capacities=capacities, pools=pools, links=None, policy_shape=None)
 
 
 def reference(spec: FleetSpec, amount: Quantity = REFERENCE) -> Capacities:
@@ -45,11 +52,12 @@ def reference(spec: FleetSpec, amount: Quantity = REFERENCE) -> Capacities:
 
 
 def _marked(entry: DesiredObject, by_spec: Mapping[Ref, Manifest], masters: Mapping[str, str]) -> DesiredObject:
+    said = by_spec.get(entry.ref)
     if entry.document.kind == "MasterQueue":
-        return replace(entry, origin=masters[entry.document.name])
-    if entry.manifest == by_spec.get(entry.ref):
+        return replace(entry, origin=masters[entry.document.name], by_spec=said)
+    if entry.manifest == said:
         return entry
-    return replace(entry, origin=_digest(by_spec.get(entry.ref)))
+    return replace(entry, origin=_digest(said), by_spec=said)
 
 
 def _digest(value: object) -> str:

@@ -7,18 +7,17 @@ from typing import Any
 import orjson
 
 from reconciler.kueue.defaults import with_defaults
-from reconciler.objects import Manifest
-from reconciler.ownership.dress import WANTED, is_dress, is_same_origin, wanted_hash
+from reconciler.ownership.content import LAST_APPLIED, content
+from reconciler.ownership.dress import is_dress
 from reconciler.ownership.fields import owners_at
 from reconciler.ownership.takeover import abandoned_fields, predecessor_of
 from reconciler.ownership.values import is_equal
+from reconciler.plan.causes import history_of
 from reconciler.plan.masking import masked
 from reconciler.plan.model import Cause, FieldChange
 from reconciler.prediction import Prediction
 
 FIELD_MANAGER = "kfleet"
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-_KEPT_METADATA = ("labels", "annotations")
 
 Path = tuple[str | int, ...]
 
@@ -27,19 +26,14 @@ def changed_fields(prediction: Prediction) -> tuple[FieldChange, ...]:
     """What would change in a live object, without kfleet's own book-keeping."""
     live = prediction.live or {}
     result = _laid_over(live, prediction.wanted) if prediction.result is None else prediction.result
-    cause = _cause(prediction, str(_annotations(live).get(WANTED)))
+    found = [row for row in differences(content(live), content(result)) if not is_dress(row[0])]
+    history = history_of(prediction) if found else None
     kind = prediction.ref.kind
     return tuple(
-        _field(kind, path, old, new, cause, ", ".join(owners_at(live, path, but=FIELD_MANAGER)))
-        for path, old, new in differences(content(live), content(result))
-        if not is_dress(path)
+        _field(kind, path, old, new, history.cause(path, old, new), ", ".join(owners_at(live, path, but=FIELD_MANAGER)))
+        for path, old, new in found
+        if history
     )
-
-
-def _cause(prediction: Prediction, recorded: str) -> Cause:
-    if recorded == wanted_hash(prediction.entry):
-        return Cause.DRIFT
-    return Cause.OBSERVATION if is_same_origin(prediction.entry, recorded) else Cause.SPEC
 
 
 def abandoned(prediction: Prediction) -> tuple[FieldChange, ...]:
@@ -73,15 +67,6 @@ def _laid_over(live: Any, wanted: Any) -> Any:
     return {**live, **{name: _laid_over(live.get(name), value) for name, value in wanted.items()}}
 
 
-def content(manifest: Manifest) -> dict[str, Any]:
-    """What an object says, without what the server adds to every object."""
-    metadata = manifest.get("metadata") or {}
-    kept = {name: dict(metadata.get(name) or {}) for name in _KEPT_METADATA}
-    kept["annotations"].pop(LAST_APPLIED, None)
-    rest = {name: value for name, value in manifest.items() if name not in {"metadata", "status", "apiVersion", "kind"}}
-    return {**rest, "metadata": kept}
-
-
 def digest(value: Any) -> str:
     """A short name for a content."""
     return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
@@ -103,7 +88,3 @@ def path_text(path: Path) -> str:
 
 def _is_plain(step: str) -> bool:
     return step.replace("_", "").replace("-", "").isalnum()
-
-
-def _annotations(manifest: Manifest) -> Manifest:
-    return (manifest.get("metadata") or {}).get("annotations") or {}

@@ -9,10 +9,11 @@ from reconciler.kueue.kinds import NEWEST
 from reconciler.kueue.upgrade import to_canonical
 from reconciler.objects import Manifest, Ref
 from reconciler.ownership.applyset import MEMBER_LABEL, kind_text
+from reconciler.ownership.content import content
 from reconciler.ownership.dress import WANTED
 from reconciler.ownership.fields import APPLY, applied_by, owners_of
 from reconciler.ownership.takeover import CLIENT_SIDE, predecessor_of
-from reconciler.plan.fields import FIELD_MANAGER, abandoned, changed_fields, content, digest
+from reconciler.plan.fields import FIELD_MANAGER, abandoned, changed_fields, digest
 from reconciler.plan.masking import TO_BE_ISSUED, masked_problem
 from reconciler.plan.model import Action, Cause, Change, FieldChange, Reason, Refusal, Refused
 from reconciler.plan.sending import why_not_yet

@@ -10,8 +10,9 @@ from reconciler.kueue.reading import at
 from reconciler.kueue.upgrade import to_canonical
 from reconciler.objects import Manifest, Ref
 from reconciler.ownership.applyset import MEMBER_LABEL
+from reconciler.ownership.content import content
 from reconciler.ownership.fields import applied_by
-from reconciler.plan.fields import FIELD_MANAGER, content, digest
+from reconciler.plan.fields import FIELD_MANAGER, digest
 from reconciler.plan.model import Action, Change, Reason
 from reconciler.plan.references import Name, references
 from reconciler.prediction import ClusterView

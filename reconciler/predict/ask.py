@@ -16,7 +16,7 @@ from reconciler.kueue.kinds import GROUP as KUEUE_GROUP
 from reconciler.kueue.kinds import NEWEST, parse_version
 from reconciler.kueue.reading import as_map
 from reconciler.objects import Gap, Manifest, Ref
-from reconciler.ownership.dress import dress
+from reconciler.ownership.dress import dress, with_record
 from reconciler.ownership.fields import is_settled, owners_at
 from reconciler.ports import ClusterPort
 from reconciler.predict.merge import merged
@@ -64,9 +64,12 @@ def compare(prepared: Prediction, live: Manifest | None) -> Prediction:
     """Compare without asking."""
     if prepared.is_settled and prepared.live is live:
         return prepared
-    entry, wanted = prepared.entry, prepared.wanted
-    if prepared.problem or live is None:
-        return Prediction(entry, wanted, live, problem=prepared.problem)
+    entry = prepared.entry
+    if prepared.problem:
+        return Prediction(entry, prepared.wanted, live, problem=prepared.problem)
+    wanted = with_record(prepared.wanted, entry, live)
+    if live is None:
+        return Prediction(entry, wanted)
     if entry.token is not None and not entry.token.kept:
         others = owners_at(live, TOKEN_PATH, but=FIELD_MANAGER)
         return Prediction(entry, wanted, live, conflicts=tuple(Conflict(".".join(TOKEN_PATH), one) for one in others))

@@ -72,6 +72,13 @@ def test_quota_follows_the_nodes_up_and_down(world: World, nodes: list[str]) -> 
     smaller = world.plan()
     (field,) = smaller.fields(f"worker1/ClusterQueue/{world.name}").values()
     assert (field["old"], field["new"], field["cause"]) == ("12", "6", "observation")
+    whole = share_queue(world.name, world.name, cpu="100%")
+    world.commit(flavor, {**whole, "spec": {**whole["spec"], "cohort": world.name}}, policy=policy)
+    fields = world.plan().fields(f"worker1/ClusterQueue/{world.name}")
+    assert {path.rpartition(".")[2]: field["cause"] for path, field in fields.items()} == {
+        "cohortName": "spec",
+        "nominalQuota": "observation",
+    }
     assert world.apply().code == 0
     assert cpu_of(world) == "6"
     world.api().patch(f"/api/v1/nodes/{nodes[0]}", {"spec": {"unschedulable": None}})

@@ -40,6 +40,27 @@ def test_changed_field_is_drift_and_is_put_back(held: World) -> None:
     assert group["flavors"][0]["resources"][0]["nominalQuota"] == "9"
 
 
+def test_drift_is_told_from_a_change_in_git_field_by_field(held: World) -> None:
+    name = f"worker1/ClusterQueue/{held.name}"
+    change = f'[{{"op": "replace", "path": "{QUOTA_POINTER}", "value": "5"}}]'
+    held.kubectl("patch", f"clusterqueue/{held.name}", "--type=json", "-p", change)
+    more = {"cpu": "9", "memory": "1Gi"}
+    held.commit(
+        flavor(held.name, nodeLabels={"pool": held.name}),
+        queue(held.name, held.name, cohort=f"{held.name}-new", quota=[{"flavor": held.name, "resources": more}]),
+        tenant(held.name, held.name, namespaceLabels={LABEL: held.name}),
+    )
+    causes = {path: entry["cause"] for path, entry in held.plan().fields(name).items()}
+    assert causes == {
+        QUOTA: "drift",
+        "spec.cohortName": "spec",
+        "spec.resourceGroups[0].coveredResources[1]": "spec",
+        "spec.resourceGroups[0].flavors[0].resources[1]": "spec",
+    }
+    held.converge()
+    assert held.queue(held.name)["spec"]["cohortName"] == f"{held.name}-new"
+
+
 def test_removed_field_is_drift_and_comes_back(held: World) -> None:
     held.kubectl(
         "patch", f"clusterqueue/{held.name}", "--type=json", "-p", '[{"op":"remove","path":"/spec/cohortName"}]'

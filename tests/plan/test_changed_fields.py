@@ -2,7 +2,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.plan.fields import content, differences, digest, path_text
+from reconciler.ownership.content import content
+from reconciler.plan.fields import differences, digest, path_text
 from reconciler.plan.model import Cause
 from tests.ownership.server import merged
 from tests.plan.worlds import QUEUE, applied_world, parse, plan_of

@@ -75,7 +75,8 @@ def test_change_that_takes_nothing_away_does_not_wait_for_a_look(before: str, af
     world = applied_world(parse(NODES, QUEUE))
     seen = Observations(pools=LOOKED)
     change = change_of(plan_of(parse(NODES, QUEUE.replace(before, after)), world, seen=seen), "hub/ClusterQueue/q")
-    assert change.action is (Action.UPDATE if "art" in after else Action.KEEP)
+    assert change.action is Action.UPDATE
+    assert [field.path for field in change.fields] == (["spec.cohortName"] if "art" in after else [])
 
 
 def test_limit_that_is_a_share_of_the_unknown_is_not_set() -> None:

@@ -6,13 +6,13 @@ from typing import Any
 
 import yaml
 
-from reconciler.desired import Desired, DesiredObject, compute_desired, offline_api, written
+from reconciler.desired import Desired, DesiredObject, compute_desired, compute_observed, offline_api, written
 from reconciler.kueue.kinds import CANONICAL, GROUP, KIND_BY_NAME
 from reconciler.leavers import Departed, Leavers
 from reconciler.objects import ClusterName, Gap, Manifest, Ref, ref_of
 from reconciler.observed import NOTHING_SEEN, Observations
 from reconciler.ownership.applyset import Inventory, SetName
-from reconciler.ownership.dress import dress
+from reconciler.ownership.dress import dress, with_record
 from reconciler.ownership.fields import is_settled
 from reconciler.ownership.memory import Address, remembered_cluster
 from reconciler.plan import Looks, Plan, make_plan
@@ -95,8 +95,8 @@ def applied_world(spec: FleetSpec, before: World | None = None, seen: Observatio
     """The clusters after everything that a fleet wants was applied."""
     start = before or World()
     written_ones = {
-        entry.ref: applied(wanted_of(spec, entry), start.objects.get(entry.ref)).manifest
-        for entry in compute_desired(spec, seen).objects
+        entry.ref: applied(with_record(wanted_of(spec, entry), entry, None), start.objects.get(entry.ref)).manifest
+        for entry in compute_observed(spec, seen).objects
     }
     inventories = {
         cluster.name: Inventory(cluster=cluster.name, cluster_uid=uid_of(cluster.name), tool="kfleet").with_members(
@@ -115,7 +115,7 @@ def plan_of(
     configurations: Mapping[ClusterName, SeenConfiguration] | None = None,
     seen: Observations = NOTHING_SEEN,
 ) -> Plan:
-    desired = compute_desired(spec, replace(seen, leavers=leavers))
+    desired = compute_observed(spec, replace(seen, leavers=leavers))
     departed = [entry.cluster for entry in leavers.departed] if leavers else []
     views = [view_of(spec, cluster, world) for cluster in (*spec.clusters, *departed)]
     predictions = {
@@ -157,7 +157,8 @@ def predictions_of(spec: FleetSpec, entries: Iterable[DesiredObject], view: Clus
     return tuple(predicted(entry, wanted_of(spec, entry), view.live.get(entry.ref)) for entry in entries)
 
 
-def predicted(entry: DesiredObject, wanted: Manifest, live: Manifest | None) -> Prediction:
+def predicted(entry: DesiredObject, dressed: Manifest, live: Manifest | None) -> Prediction:
+    wanted = with_record(dressed, entry, live)
     if live is not None and is_settled(live, wanted, "kfleet"):
         return Prediction(entry, wanted, live, is_settled=True)
     answer = applied(wanted, live)
