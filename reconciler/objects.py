@@ -35,6 +35,20 @@ def group_of(manifest: Manifest) -> str:
     return group if slash else ""
 
 
+def without_status_owners(manifest: Manifest) -> dict[str, Any]:
+    """An object without who owns which field of its status: nobody asks, and that is half of a queue."""
+    metadata = manifest["metadata"]
+    owners = metadata.get("managedFields")
+    if not owners:
+        return {**manifest}
+    slim = [_without_fields(owner) if owner.get("subresource") else owner for owner in owners]
+    return {**manifest, "metadata": {**metadata, "managedFields": slim}}
+
+
+def _without_fields(owner: Manifest) -> Manifest:
+    return {name: value for name, value in owner.items() if name != "fieldsV1"}
+
+
 @dataclass(frozen=True, slots=True)
 class Gap:
     """Something that had to be known and was not seen. What it would have decided is left at its safest value."""

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from reconciler.objects import without_status_owners
+
 _NAMESPACE = re.compile(r"/namespaces/[^/]+(?=/[^/]+/[^/]+$)")
 _KUEUE = "/apis/kueue.x-k8s.io/"
 # What tells of a node whether and how much it can take; the rest of its status is a heartbeat.
@@ -38,7 +40,7 @@ class Collection:
 
     def reset(self, version: str, items: Iterable[Object]) -> bool:
         """Everything anew. Whether it differs from what was known, if anything was."""
-        fresh = {_key(item): _kept(item) for item in items}
+        fresh = {_key(item): without_status_owners(item) for item in items}
         with self._lock:
             before, was_known = self._items, self._is_known
             self._items, self.version, self.is_current, self._is_known = fresh, version, True, True
@@ -59,7 +61,7 @@ class Collection:
                 return self._items.pop(_key(item), None) is not None
             if known is not None and _age(item) <= _age(known):
                 return False
-            self._items[_key(item)] = _kept(item)
+            self._items[_key(item)] = without_status_owners(item)
             return not self._own[_key(item)] and (known is None or self._differs(known, item))
 
     def begin_own(self, path: str) -> None:
@@ -76,7 +78,7 @@ class Collection:
             if not self._is_selected(answer):
                 self._items.pop(_key(answer), None)
             elif known is None or _age(answer) > _age(known):
-                self._items[_key(answer)] = _kept(answer)
+                self._items[_key(answer)] = without_status_owners(answer)
 
     def forget(self, path: str) -> None:
         """Take out an object of which the server says that it does not exist."""
@@ -114,20 +116,6 @@ class Collection:
         if not self.path.endswith(_NODES):
             return status
         return status.get("allocatable"), _conditions(status)
-
-
-def _kept(item: Object) -> Object:
-    """An object as it is remembered: nobody asks who owns which field of its status, and that is half of a queue."""
-    metadata = item["metadata"]
-    owners = metadata.get("managedFields")
-    if not owners:
-        return item
-    slim = [_without_fields(owner) if owner.get("subresource") else owner for owner in owners]
-    return {**item, "metadata": {**metadata, "managedFields": slim}}
-
-
-def _without_fields(owner: Object) -> Object:
-    return {name: value for name, value in owner.items() if name != "fieldsV1"}
 
 
 def _conditions(status: Mapping[str, Any]) -> dict[str, str]:

@@ -27,7 +27,7 @@ from reconciler.ports import ApiKind
 log = logging.getLogger(__name__)
 
 FIELD_MANAGER = "kfleet"
-PAGE = 500
+PAGE = 1000  # many servers read all but the first page from etcd, which takes them several times as long
 UNAUTHORIZED = 401
 CONNECTIONS = 24  # more than objects are written at a time: the lease must not wait for a connection behind them
 TIMEOUT = timedelta(seconds=30)  # for one answer; a connection must stand within a sixth of it

@@ -9,13 +9,12 @@ from urllib.parse import urlencode
 import orjson
 import urllib3
 
-from reconciler.edges.kubernetes import ApiServer
+from reconciler.edges.kubernetes import PAGE, ApiServer
 from reconciler.edges.login import new_pool
 from reconciler.errors import ClusterError
 
 log = logging.getLogger(__name__)
 
-PAGE = 500
 LASTS = 300  # seconds after which the server ends a watch, so that a new one begins
 CONNECTIONS = 64  # a collection beyond them is listed again and again instead of followed
 SILENT = 90.0  # a server sends a bookmark every minute; after that much silence the connection is dead

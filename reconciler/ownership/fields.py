@@ -14,7 +14,7 @@ from reconciler.ownership.values import is_equal
 
 APPLY = "Apply"
 UPDATE = "Update"
-_UNTRACKED = {"apiVersion", "kind"}
+_UNTRACKED = {"apiVersion", "kind", "metadata"}
 _IDENTITY = {"name", "namespace"}
 
 FieldTree = Mapping[str, Any]
@@ -41,12 +41,16 @@ def applied_by(live: Manifest, manager: str) -> Owner | None:
     return None if entry is None else _owner(entry)
 
 
+def has_applied(live: Manifest, manager: str) -> bool:
+    return _applied_entry(live, manager) is not None
+
+
 def is_settled(live: Manifest, wanted: Manifest, manager: str) -> bool:
     """Whether the manager owns exactly the wanted fields, in the wanted version, and they have the wanted values."""
     entry = _applied_entry(live, manager)
     if entry is None or entry.get("apiVersion") != wanted["apiVersion"]:
         return False
-    return _matches(entry.get("fieldsV1") or {}, _tracked(wanted), live, ())
+    return _fields_match(entry.get("fieldsV1") or {}, _tracked(wanted), live, ())
 
 
 def owned_paths(tree: FieldTree) -> Iterator[tuple[str, ...]]:
@@ -89,30 +93,33 @@ def _owner(entry: Mapping[str, Any]) -> Owner:
     )
 
 
-def _tracked(wanted: Manifest) -> Manifest:
+def _tracked(wanted: Manifest) -> dict[str, Any]:
     """The wanted fields that managedFields can name: identity and type of an object are not among them."""
     metadata = {name: value for name, value in wanted["metadata"].items() if name not in _IDENTITY}
-    rest = {name: value for name, value in wanted.items() if name not in _UNTRACKED and name != "metadata"}
-    return {**rest, "metadata": metadata} if metadata else rest
+    tracked = {name: value for name, value in wanted.items() if name not in _UNTRACKED}
+    if metadata:
+        tracked["metadata"] = metadata
+    return tracked
 
 
 def _matches(tree: FieldTree, wanted: Any, live: Any, path: tuple[str, ...]) -> bool:
     if not tree or (len(tree) == 1 and "." in tree):
         # Most values are the same in every way, and the interpreter sees that many times faster than we do.
         return wanted == live or is_equal(wanted, live, path)
-    children = len(tree) - ("." in tree)
     if isinstance(wanted, dict) and isinstance(live, dict):
-        return children == len(wanted) and _fields_match(tree, wanted, live, path)
+        return _fields_match(tree, wanted, live, path)
     if isinstance(wanted, list) and isinstance(live, list):
-        return children == len(wanted) and all(
+        return len(tree) - ("." in tree) == len(wanted) and all(
             _item_matches(key, below, wanted, live, path) for key, below in tree.items() if key != "."
         )
     return False
 
 
-def _fields_match(tree: FieldTree, wanted: dict[str, Any], live: dict[str, Any], path: tuple[str, ...]) -> bool:
+def _fields_match(tree: FieldTree, wanted: Manifest, live: Manifest, path: tuple[str, ...]) -> bool:
+    if len(tree) - ("." in tree) != len(wanted):
+        return False
     for name, value in wanted.items():
-        below = tree.get(f"f:{name}")
+        below = tree.get("f:" + name)
         if below is None or name not in live:
             return False
         # A leaf that is the same to the letter needs no call: there are many thousands of them.

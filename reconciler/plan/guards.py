@@ -60,17 +60,17 @@ def guard_deletes(
     enough, and a site that is switched off must not stop all the others.
     """
     deleted = [change.ref for change in changes if change.action is Action.DELETE]
-    deletes, held = len(deleted), sum(count_members(view) for view in views)
-    if confirmed == deletes:
+    deletes = len(deleted)
+    if not deletes or confirmed == deletes:
         return
     way_out = f"look at the plan, then repeat with --confirm-deletes {deletes}"
-    if confirmed is not None and deletes:
+    if confirmed is not None:
         yield Refusal(Refused.TOO_MANY, f"{confirmed} were confirmed, but there are {deletes}; {way_out}")
         return
     live = {view.name: view.live for view in views}
     clusters = [ref.cluster for ref in deleted if not is_asked_pool(spec, live[ref.cluster][ref])]
     departed = {name: None for name in clusters if is_departed(spec, name)}
-    policy = spec.fleet.policy.prune
+    policy, held = spec.fleet.policy.prune, sum(count_members(view) for view in views)
     if problem := _excess(sum(name not in departed for name in clusters), held, policy):
         yield Refusal(Refused.TOO_MANY, f"{problem}; {way_out}")
     elif problem := _excess(len(clusters), held, policy):

@@ -11,7 +11,7 @@ from reconciler.kueue.upgrade import to_canonical
 from reconciler.objects import Manifest, Ref
 from reconciler.ownership.applyset import MEMBER_LABEL
 from reconciler.ownership.content import content
-from reconciler.ownership.fields import applied_by
+from reconciler.ownership.fields import has_applied
 from reconciler.plan.fields import FIELD_MANAGER, digest
 from reconciler.plan.model import Action, Change, Reason
 from reconciler.plan.references import Name, references
@@ -35,7 +35,7 @@ def count_members(view: ClusterView) -> int:
 def _is_member(own: str, live: Manifest) -> bool:
     """The label alone does not tell: MultiKueue copies jobs to workers, with all of their labels."""
     is_labelled = (live["metadata"].get("labels") or {}).get(MEMBER_LABEL) == own
-    return is_labelled and applied_by(live, FIELD_MANAGER) is not None
+    return is_labelled and has_applied(live, FIELD_MANAGER)
 
 
 def decide_leftovers(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from reconciler.errors import ClusterError
 from reconciler.kueue.kinds import GROUP as KUEUE_GROUP
-from reconciler.objects import ClusterName, Gap, Manifest, Ref
+from reconciler.objects import ClusterName, Gap, Manifest, Ref, without_status_owners
 from reconciler.ownership.applyset import MEMBER_LABEL, SetName, kind_text, read_parent
 from reconciler.ports import ApiKind, ClusterPort
 from reconciler.prediction import ClusterView, KindKey
@@ -156,7 +156,7 @@ def _with_type(manifest: Manifest, kind: ApiKind) -> Manifest:
     """Items of a list do not say what they are; those that a watch told do."""
     if (manifest.get("kind"), manifest.get("apiVersion")) == (kind.kind, kind.api_version):
         return manifest
-    return {**manifest, "apiVersion": kind.api_version, "kind": kind.kind}
+    return {**without_status_owners(manifest), "apiVersion": kind.api_version, "kind": kind.kind}
 
 
 def _by_kind(kinds: Iterable[ApiKind]) -> Mapping[KindKey, tuple[ApiKind, ...]]:

@@ -12,7 +12,9 @@ def applicable(manifest: Manifest) -> Manifest:
 
 def _without_empty_spec(manifest: Manifest) -> Manifest:
     """A server that has to take the last field out of an empty spec makes null of it, and then refuses that."""
-    return {name: value for name, value in manifest.items() if name != "spec" or value != {}}
+    if manifest.get("spec") != {}:
+        return manifest
+    return {name: value for name, value in manifest.items() if name != "spec"}
 
 
 def _with_encoded_texts(manifest: Manifest) -> Manifest:

@@ -13,8 +13,9 @@ from reconciler.plan.record import plan_record
 from reconciler.status import plan_markdown, plan_text
 from tests.plan.worlds import World, applied_world, desired_of, parse, plan_of, predictions_of, view_of
 
-# Long enough not to stand in a plan by chance.
-WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="'\""), min_size=12, max_size=40)
+# Long enough not to stand in a plan by chance, and with a sign that no word of the source has: some are made of those.
+LETTERS = st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="'\"")
+WORDS = st.text(LETTERS, min_size=12, max_size=40).map(lambda word: f"¶{word}")
 NAME = "hub/Secret/kueue-system/east"
 
 
