@@ -47,7 +47,7 @@ def indexed(value: Any, path: str) -> Iterator[tuple[str, Any]]:
 def quantity_at(value: Any) -> Quantity | None:
     """A quantity as the API server takes it everywhere: a text or a whole number."""
     if isinstance(value, str):
-        return read_quantity(value) if _QUANTITY.fullmatch(value) else None
+        return _written(value)
     if isinstance(value, float) and not value.is_integer():
         return None
     return read_quantity(value)
@@ -61,6 +61,11 @@ def read_quantity(value: Any) -> Quantity | None:
 
 
 # A fleet repeats few texts many times, and reading one is the dearest step of every check.
+@lru_cache(maxsize=4096)
+def _written(text: str) -> Quantity | None:
+    return _parsed(text) if _QUANTITY.fullmatch(text) else None
+
+
 @lru_cache(maxsize=4096)
 def _parsed(text: str) -> Quantity | None:
     try:

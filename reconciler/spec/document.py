@@ -45,7 +45,7 @@ class Document:
     def api_version(self) -> str:
         return _text(self.value.get("apiVersion"))
 
-    @property
+    @cached_property
     def group(self) -> str:
         return self.api_version.rpartition("/")[0]
 
