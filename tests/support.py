@@ -1,9 +1,12 @@
 """Small things that tests use."""
 
+import os
+import pty
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,6 +23,27 @@ class Kfleet(Protocol):
 
 def kfleet_program() -> str:
     return str(Path(sys.executable).parent / "kfleet")
+
+
+def seen_at_a_terminal(*arguments: str) -> str:
+    """What a person sees of a command, beside its results."""
+    ours, theirs = pty.openpty()
+    settings = os.environ | {"TERM": "xterm", "COLUMNS": "120"}
+    process = subprocess.Popen([kfleet_program(), *arguments], stdout=subprocess.DEVNULL, stderr=theirs, env=settings)
+    os.close(theirs)
+    shown = read_until(ours)
+    process.wait(timeout=120)
+    os.close(ours)
+    return shown
+
+
+def read_until(terminal: int, *words: str) -> str:
+    """What is shown until all of these words were; without any, until the end."""
+    shown = ""
+    with suppress(OSError):
+        while not (words and all(word in shown for word in words)):
+            shown += os.read(terminal, 4096).decode(errors="replace")
+    return shown
 
 
 def eventually(look: Callable[[], Any], seconds: float = 30) -> Any:

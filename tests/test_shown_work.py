@@ -5,12 +5,17 @@ import os
 import pty
 import socket
 import subprocess
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 
 import yaml
 
-from tests.support import Kfleet, kfleet_program
+from reconciler.cli.work import count_changes
+from reconciler.objects import ClusterName, Ref
+from reconciler.outcome import Outcome
+from reconciler.ownership.applyset import Inventory, SetName
+from reconciler.plan import Action, Change, ClusterPlan, Plan, Reason
+from tests.support import Kfleet, kfleet_program, read_until
 
 CLUSTERS = ("hub", "east")
 
@@ -40,13 +45,19 @@ def write_fleet(folder: Path, addresses: dict[str, str]) -> Path:
     return path
 
 
-def read_until(terminal: int, *words: str) -> str:
-    """What is shown until all of these words were; without any, until the end."""
-    shown = ""
-    with suppress(OSError):
-        while not (words and all(word in shown for word in words)):
-            shown += os.read(terminal, 4096).decode(errors="replace")
-    return shown
+def change_of(name: str) -> Change:
+    return Change(Ref(ClusterName("hub"), "", "ConfigMap", "x", name), Action.CREATE, Reason.MISSING, 0)
+
+
+def test_changes_are_counted_cluster_by_cluster_as_they_are_tried() -> None:
+    changes = tuple(change_of(name) for name in ("a", "b"))
+    kept = change_of("c")._replace(action=Action.KEEP)
+    part = ClusterPlan(ClusterName("hub"), "uid", (*changes, kept), SetName("test", "x"), Inventory())
+    told: list[tuple[str, str]] = []
+    tell = count_changes(Plan("test", "", (part,)), lambda cluster, step: told.append((cluster, step)))
+    tell(Outcome(changes[0].ref, Action.CREATE))
+    tell(Outcome(changes[1].ref, Action.CREATE, "409 conflict"))
+    assert told == [("hub", "0 of 2 changes"), ("hub", "1 of 2 changes"), ("hub", "2 of 2 changes")]
 
 
 def test_terminal_shows_how_far_each_cluster_is(tmp_path: Path) -> None:
@@ -68,6 +79,7 @@ def test_terminal_shows_how_far_each_cluster_is(tmp_path: Path) -> None:
     out, _ = process.communicate(timeout=120)
     os.close(ours)
     assert all(f"{name}\x1b[0m looking" in shown for name in CLUSTERS), shown
+    assert "hub\x1b[0m looking\r\n" in shown.replace(" \r", "\r"), "each has a line of its own"
     assert process.returncode == 4 and b"looking" not in out
 
 

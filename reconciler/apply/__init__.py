@@ -1,6 +1,7 @@
 """Stage 6: a plan is carried out. Apply obeys and decides nothing."""
 
-from reconciler.apply.fleet import apply_plan
+from reconciler.apply.cluster import Tell
+from reconciler.apply.fleet import apply_plan, tell_nobody
 from reconciler.apply.retry import Patience
 
-__all__ = ["Patience", "apply_plan"]
+__all__ = ["Patience", "Tell", "apply_plan", "tell_nobody"]

@@ -1,6 +1,6 @@
 """Carries out the part of a plan that is about one cluster."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import groupby
@@ -16,18 +16,19 @@ from reconciler.ports import ClusterPort
 
 PARALLEL = 16
 SET_MANAGER = "kfleet-applyset"
+Tell = Callable[[Outcome], None]
 _WRITES = {Action.CREATE, Action.UPDATE, Action.REPLACE}
 
 
-def write_objects(port: ClusterPort, plan: ClusterPlan, patience: Patience) -> tuple[Outcome, ...]:
+def write_objects(port: ClusterPort, plan: ClusterPlan, patience: Patience, tell: Tell) -> tuple[Outcome, ...]:
     """Widen the inventory, then write wave by wave."""
     changes = [change for change in plan.changes if change.action in _WRITES]
     if changes:
         _record(port, plan, plan.inventory.with_members(_members(plan.changes)), patience)
-    return _in_waves(port, sorted(changes, key=lambda change: change.wave), patience)
+    return _in_waves(port, sorted(changes, key=lambda change: change.wave), patience, tell)
 
 
-def delete_objects(port: ClusterPort, plan: ClusterPlan, patience: Patience) -> tuple[Outcome, ...]:
+def delete_objects(port: ClusterPort, plan: ClusterPlan, patience: Patience, tell: Tell) -> tuple[Outcome, ...]:
     """Delete wave by wave, in the opposite order of writing; what an object that stayed may refer to stays too."""
     changes = [change for change in plan.changes if change.action is Action.DELETE]
     outcomes = [outcome for outcome in _drain_queues(port, changes, patience) if not outcome.is_done]
@@ -35,7 +36,7 @@ def delete_objects(port: ClusterPort, plan: ClusterPlan, patience: Patience) -> 
     for _, wave in groupby(sorted(left, key=lambda change: -change.wave), key=lambda change: change.wave):
         members = list(wave)
         stayed = next((outcome for outcome in outcomes if not outcome.is_done), None)
-        outcomes += _left_alone(members, stayed) if stayed else _in_waves(port, members, patience)
+        outcomes += _left_alone(members, stayed) if stayed else _in_waves(port, members, patience, tell)
     return tuple(outcomes)
 
 
@@ -104,25 +105,30 @@ def _write_parent(port: ClusterPort, plan: ClusterPlan, inventory: Inventory, pa
         with_retries(write, patience)
 
 
-def _in_waves(port: ClusterPort, changes: list[Change], patience: Patience) -> tuple[Outcome, ...]:
+def _in_waves(port: ClusterPort, changes: list[Change], patience: Patience, tell: Tell) -> tuple[Outcome, ...]:
+    def carry_out_and_tell(change: Change) -> Outcome:
+        outcome = carry_out(port, change, patience)
+        tell(outcome)
+        return outcome
+
     outcomes: list[Outcome] = []
     for _, wave in groupby(changes, key=lambda change: change.wave):
         members = list(wave)
         if any(change.ref.kind == "Cohort" and change.action in _WRITES for change in members):
-            outcomes += _one_by_one(port, members, patience)
+            outcomes += _one_by_one(members, carry_out_and_tell)
             continue
         with ThreadPoolExecutor(PARALLEL) as pool:
-            outcomes += pool.map(lambda change: carry_out(port, change, patience), members)
+            outcomes += pool.map(carry_out_and_tell, members)
     return tuple(outcomes)
 
 
-def _one_by_one(port: ClusterPort, changes: list[Change], patience: Patience) -> Iterator[Outcome]:
+def _one_by_one(changes: list[Change], work: Callable[[Change], Outcome]) -> Iterator[Outcome]:
     """Cohorts, in the order of the plan and none after one that failed: any other order may show a cycle."""
     failed: Ref | None = None
     for change in changes:
         if failed is not None:
             yield Outcome(change.ref, change.action, f"not tried, because {failed} was not written", attempts=0)
             continue
-        outcome = carry_out(port, change, patience)
+        outcome = work(change)
         failed = None if outcome.is_done else change.ref
         yield outcome

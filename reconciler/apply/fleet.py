@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 
-from reconciler.apply.cluster import delete_objects, end_inventory, narrow_inventory, write_objects
+from reconciler.apply.cluster import Tell, delete_objects, end_inventory, narrow_inventory, write_objects
 from reconciler.apply.placements import place_jobs
 from reconciler.apply.retry import Patience
 from reconciler.apply.tokens import issue_tokens
@@ -19,24 +19,35 @@ from reconciler.ports import ClusterPort
 Step = Callable[[ClusterPort, ClusterPlan, ClusterOutcome, Patience], ClusterOutcome]
 
 
+def tell_nobody(_outcome: Outcome) -> None:
+    pass
+
+
 def apply_plan(
-    plan: Plan, ports: Mapping[ClusterName, ClusterPort], manager: ClusterName | None, patience: Patience
+    plan: Plan,
+    ports: Mapping[ClusterName, ClusterPort],
+    manager: ClusterName | None,
+    patience: Patience,
+    tell: Tell = tell_nobody,
 ) -> tuple[ClusterOutcome, ...]:
-    """Clusters with a refusal are left alone; a refusal about the fleet leaves all of them alone."""
+    """Clusters with a refusal are left alone; a refusal about the fleet leaves all of them alone.
+
+    Whoever shows how far the work is can be told of each change when it was tried.
+    """
     refused = {refusal.cluster for refusal in plan.refusals}
     chosen = [] if None in refused else [entry for entry in plan.clusters if entry.name not in refused]
     work = _Work(ports, patience, {entry.name: ClusterOutcome(entry.name) for entry in chosen})
     workers = [entry for entry in chosen if entry.name != manager]
     managers = [entry for entry in chosen if entry.name == manager]
-    write = partial(_write, ports)
+    write, finish = partial(_write, ports, tell), partial(_finish, tell)
     work.run(workers, write)
     ready, early = _without_early(managers, work.outcomes)
     work.run(ready, write)
-    work.run(managers, _finish)
+    work.run(managers, finish)
     why = _why_later(plan, manager, work.outcomes)
     if plan.placements:
         work.run(managers, partial(_place, plan.placements))
-    work.run(workers, partial(_finish_later, why) if why else _finish)
+    work.run(workers, partial(_finish_later, why, finish) if why else finish)
     work.note(early)
     return tuple(work.outcomes[entry.name] for entry in chosen)
 
@@ -120,6 +131,7 @@ class _Work:
 
 def _write(
     ports: Mapping[ClusterName, ClusterPort],
+    tell: Tell,
     port: ClusterPort,
     cluster: ClusterPlan,
     before: ClusterOutcome,
@@ -127,7 +139,7 @@ def _write(
 ) -> ClusterOutcome:
     """The tokens first: a Secret whose token cannot be had stays as it is, and keeps nothing else from its place."""
     issued = issue_tokens(cluster, ports, patience)
-    written = write_objects(port, issued.plan, patience)
+    written = write_objects(port, issued.plan, patience, tell)
     return replace(before, outcomes=(*before.outcomes, *issued.failures, *written))
 
 
@@ -141,23 +153,25 @@ def _place(
     return replace(before, outcomes=(*before.outcomes, *place_jobs(port, steps, patience)))
 
 
-def _finish(port: ClusterPort, cluster: ClusterPlan, before: ClusterOutcome, patience: Patience) -> ClusterOutcome:
+def _finish(
+    tell: Tell, port: ClusterPort, cluster: ClusterPlan, before: ClusterOutcome, patience: Patience
+) -> ClusterOutcome:
     """Deletes only after every write went well, and a narrower inventory only after every delete did."""
     if not before.may_delete:
         return before
-    after = replace(before, outcomes=(*before.outcomes, *delete_objects(port, cluster, patience)))
+    after = replace(before, outcomes=(*before.outcomes, *delete_objects(port, cluster, patience, tell)))
     if after.is_done and cluster.is_complete:
         (end_inventory if cluster.is_ending else narrow_inventory)(port, cluster, patience)
     return after
 
 
 def _finish_later(
-    why: str, port: ClusterPort, cluster: ClusterPlan, before: ClusterOutcome, patience: Patience
+    why: str, finish: Step, port: ClusterPort, cluster: ClusterPlan, before: ClusterOutcome, patience: Patience
 ) -> ClusterOutcome:
     """Nothing is deleted, and it is said what was not; the next run looks again."""
     deletes = [change for change in cluster.changes if change.action is Action.DELETE]
     if not (deletes and before.is_done):
-        return _finish(port, cluster, before, patience)
+        return finish(port, cluster, before, patience)
     problem = f"not tried, because {why}"
     later = [Outcome(change.ref, change.action, problem, attempts=0, is_waiting=True) for change in deletes]
     return replace(before, outcomes=(*before.outcomes, *later))

@@ -15,7 +15,7 @@ from reconciler.cli.observing import looking_options
 from reconciler.cli.painting import paint
 from reconciler.cli.planning import plan_shown
 from reconciler.cli.source import commit_options, compute_or_stop, timeout_option
-from reconciler.cli.work import verbose_option
+from reconciler.cli.work import count_changes, shown_work, verbose_option
 from reconciler.errors import EdgeError, RefusedError
 from reconciler.health import Ailment
 from reconciler.outcome import ClusterOutcome, outcome_record
@@ -101,7 +101,8 @@ def apply(
                 refuse_moved(record, plan_record(made, source.overlay))
             if is_text:
                 click.echo(plan_text(made, paint))
-            outcomes = apply_fleet(computed, connections, made, patience)
+            with shown_work(is_verbose=is_verbose) as report:
+                outcomes = apply_fleet(computed, connections, made, patience, count_changes(made, report))
         ailments = wait_for_health(computed, connections, timedelta(seconds=wait if made.has_work else 0))
     took = f"{time.monotonic() - started:.1f} s"
     click.echo(_text(outcomes, ailments, took) if is_text else _json(made, source.overlay, outcomes, ailments))

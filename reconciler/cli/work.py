@@ -1,14 +1,18 @@
-"""What is shown while clusters are worked on: a moving line on a terminal, requests with -v, otherwise nothing."""
+"""What is shown while clusters are worked on: moving lines on a terminal, requests with -v, otherwise nothing."""
 
 import logging
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import click
 
+from reconciler.apply import Tell
 from reconciler.objects import ClusterName
+from reconciler.outcome import Outcome
+from reconciler.plan import Plan
 
 Report = Callable[[ClusterName, str], None]
 
@@ -17,7 +21,7 @@ verbose_option = click.option("-v", "--verbose", "is_verbose", is_flag=True, hel
 
 @contextmanager
 def shown_work(*, is_verbose: bool) -> Iterator[Report]:
-    """Tell how far each cluster is; the line goes away when the work is done."""
+    """Tell how far each cluster is, on a line for each; the lines go away when the work is done."""
     if is_verbose:
         _show_requests()
     if is_verbose or not sys.stderr.isatty():
@@ -32,9 +36,26 @@ def shown_work(*, is_verbose: bool) -> Iterator[Report]:
         def report(cluster: ClusterName, step: str) -> None:
             with lock:
                 steps[cluster] = step
-                line.update("   ".join(f"[bold]{name}[/bold] {text}" for name, text in steps.items()))
+                line.update("\n".join(f"[bold]{name}[/bold] {text}" for name, text in steps.items()))
 
         yield report
+
+
+def count_changes(plan: Plan, report: Report) -> Tell:
+    """Report how many changes of each cluster were tried, each time that one was."""
+    planned = Counter(change.ref.cluster for change in plan.writes)
+    tried: Counter[ClusterName] = Counter()
+    lock = threading.Lock()
+
+    def tell(outcome: Outcome) -> None:
+        cluster = outcome.ref.cluster
+        with lock:
+            tried[cluster] += 1
+            report(cluster, f"{tried[cluster]} of {planned[cluster]} changes")
+
+    for cluster in planned:
+        report(cluster, f"0 of {planned[cluster]} changes")
+    return tell
 
 
 def _show_requests() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 
-from reconciler.apply import Patience, apply_plan
+from reconciler.apply import Patience, Tell, apply_plan, tell_nobody
 from reconciler.desired import compute_observed
 from reconciler.edges.access import open_cluster
 from reconciler.edges.kubernetes import TIMEOUT, ApiServer
@@ -197,7 +197,7 @@ def wait_for_health(computed: Computed, connections: Connections, patience: time
 
 
 def apply_fleet(
-    computed: Computed, connections: Connections, plan: Plan, patience: Patience
+    computed: Computed, connections: Connections, plan: Plan, patience: Patience, tell: Tell = tell_nobody
 ) -> tuple[ClusterOutcome, ...]:
     """Carry out a plan of the whole fleet, and write down what was seen for it."""
     refuse_unread(computed.spec, computed.look.unread if computed.look else "")
@@ -206,14 +206,14 @@ def apply_fleet(
     if not refused & {None, keeper} and not computed.spec.is_suspended(keeper):
         remember(computed.spec, connections.ports, computed.look)
         publish(computed.spec, connections.ports)
-    return carry_out(computed, connections, plan, patience)
+    return carry_out(computed, connections, plan, patience, tell)
 
 
 def carry_out(
-    computed: Computed, connections: Connections, plan: Plan, patience: Patience
+    computed: Computed, connections: Connections, plan: Plan, patience: Patience, tell: Tell = tell_nobody
 ) -> tuple[ClusterOutcome, ...]:
     manager = computed.spec.manager
-    return apply_plan(plan, connections.ports, manager.name if manager else None, patience)
+    return apply_plan(plan, connections.ports, manager.name if manager else None, patience, tell)
 
 
 @contextmanager

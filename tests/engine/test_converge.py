@@ -1,5 +1,6 @@
 """After an apply there is nothing left to do, whatever servers, webhooks and conversions rewrote."""
 
+from collections import Counter
 from datetime import timedelta
 
 import pytest
@@ -13,7 +14,7 @@ from tests.engine.faults.proxy import Deed, Fault, proxied
 from tests.engine.recording import Log, record
 from tests.engine.worlds import KUEUE_ROOT, World
 from tests.multikueue.worlds import connect_all
-from tests.support import Kfleet, eventually
+from tests.support import Kfleet, eventually, seen_at_a_terminal
 
 PLURAL_WAVES = {f"{kind.lower()}s": number for number, kinds in enumerate(WAVES) for kind in kinds}
 
@@ -24,6 +25,15 @@ def wide_fleet(name: str) -> tuple[Document, ...]:
 
 def small_fleet(name: str) -> tuple[Document, ...]:
     return flavor(name), queue(name, name, cohort=name), tenant(name, name)
+
+
+def test_terminal_shows_how_many_changes_of_each_cluster_were_tried(wide_world: World) -> None:
+    wide_world.commit(*wide_fleet(wide_world.name))
+    planned = Counter(name.partition("/")[0] for name in wide_world.plan().actions)
+    assert planned.keys() == set(wide_world.contexts)
+    shown = seen_at_a_terminal("apply", "--repo", str(wide_world.folder))
+    for cluster, changes in planned.items():
+        assert f"{cluster}\x1b[0m {changes} of {changes} changes" in shown, shown
 
 
 def test_apply_of_a_new_fleet_leaves_an_empty_plan(wide_world: World) -> None:
