@@ -9,7 +9,8 @@ from dataclasses import replace
 
 import orjson
 
-from reconciler.desired.compute import compute_desired
+from reconciler.desired.compute import compute_desired, observed_objects
+from reconciler.desired.leaving import still_here
 from reconciler.desired.model import Desired, DesiredObject
 from reconciler.objects import Manifest, Ref
 from reconciler.observed import Capacities, FlavorPlace, Observations
@@ -26,7 +27,8 @@ def compute_observed(spec: FleetSpec, seen: Observations) -> Desired:
     desired, plain = compute_desired(spec, seen), _without_sights(spec, seen)
     if plain == seen:
         return desired
-    by_spec = {entry.ref: entry.manifest for entry in compute_desired(spec, plain).objects}
+    said = observed_objects(spec, plain, still_here(spec, plain.leavers))
+    by_spec = {entry.ref: entry.manifest for entry in (*said.queues, *said.masters)}
     masters = {master.name: _digest(master.document.value.get("spec")) for master in spec.master_queues}
     return replace(desired, objects=tuple(_marked(entry, by_spec, masters) for entry in desired.objects))
 
@@ -55,7 +57,7 @@ def _marked(entry: DesiredObject, by_spec: Mapping[Ref, Manifest], masters: Mapp
     said = by_spec.get(entry.ref)
     if entry.document.kind == "MasterQueue":
         return replace(entry, origin=masters[entry.document.name], by_spec=said)
-    if entry.manifest == said:
+    if said is None or said == entry.manifest:
         return entry
     return replace(entry, origin=_digest(said), by_spec=said)
 

@@ -1,9 +1,13 @@
 """Each field of one object has its own cause, also where several things happened to it at once."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 
 import pytest
 
+from reconciler.credential import Endpoint, SeenCredential
+from reconciler.kueue.configuration import Settings
+from reconciler.links import Links
 from reconciler.objects import ClusterName, Manifest
 from reconciler.observed import FlavorPlace, Observations, Pool, PoolPlace
 from reconciler.ownership.dress import WANTED
@@ -52,6 +56,23 @@ spec:
   - name: nats
     nominalQuota: {pods: 100}
     natsFlavor: {natsConnector: "nats:4222", natsSubject: s, virtualNode: vk, poolRegExp: ".*"}
+"""
+SENT = """\
+kind: Cluster
+metadata: {name: hub}
+spec: {role: manager}
+---
+kind: Cluster
+metadata: {name: east}
+spec: {role: worker}
+---
+kind: Flavor
+metadata: {name: cpu}
+spec: {capacity: {source: static, resources: {cpu: "16"}}}
+---
+kind: Queue
+metadata: {name: night}
+spec: {dispatch: multikueue, quota: [{flavor: cpu, resources: {cpu: 50%}}], namespaceSelector: {}}
 """
 CPU, MEMORY, PODS = (f"spec.resourceGroups[0].flavors[0].resources[{number}].nominalQuota" for number in range(3))
 LIMIT = MEMORY.replace("nominalQuota", "borrowingLimit")
@@ -188,3 +209,18 @@ def _record(plan: Plan) -> str:
     text: str = (manifest or {})["metadata"]["annotations"][WANTED]
     assert text.partition(".")[2]
     return text
+
+
+def test_role_that_follows_the_managers_kueue_changes_by_observation() -> None:
+    spec = parse(SENT)
+    one, other = (Observations(links=links_of(*names)) for names in (("batch/job",), ("batch/job", "pod")))
+    world = applied_world(spec, seen=one)
+    (change,) = (change for change in plan_of(spec, world, seen=other).writes if change.ref.kind == "ClusterRole")
+    assert {field.cause for field in change.fields} == {Cause.OBSERVATION}
+    assert not [change for change in plan_of(spec, world, seen=one).writes if change.ref.kind == "ClusterRole"]
+
+
+def links_of(*frameworks: str) -> Links:
+    east = ClusterName("east")
+    gone = {east: SeenCredential(problem="the manager has no token yet")}
+    return Links(datetime(2026, 3, 1, tzinfo=UTC), "uid", Settings(frameworks), {east: Endpoint("https://east")}, gone)
