@@ -1,9 +1,11 @@
 """Addresses at which something answers, or takes connections, that is no API server."""
 
 import contextlib
+import logging
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -87,3 +89,42 @@ def test_server_that_takes_a_connection_and_never_answers_is_no_answer_in_time(t
         port.close()
     assert len(greeted) == 1 and raised.value.may_pass
     greeted[0].close()
+
+
+def test_silent_server_is_not_asked_for_one_thing_after_another(caplog: pytest.LogCaptureFixture) -> None:
+    """Whoever looks at it has many questions, and the other clusters would wait for all of them."""
+    caplog.set_level(logging.DEBUG, "reconciler.edges.kubernetes")
+    asked: list[socket.socket] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def take() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    asked.append(server.accept()[0])
+
+        threading.Thread(target=take, daemon=True).start()
+        access = Access(f"http://127.0.0.1:{server.getsockname()[1]}", "")
+        port = ApiServer(HUB, access, timeout=timedelta(seconds=1))
+        for problem in (
+            "GET /api: no answer in time",
+            "GET /api: not asked again, because there was no answer in time",
+        ):
+            with pytest.raises(ClusterError, match=problem) as raised:
+                port.get("/api")
+            assert raised.value.may_pass
+        assert len(asked) == 1
+        with pytest.raises(ClusterError, match="POST /api: no answer in time"):
+            port.post("/api", {})
+        port.close()
+    for connection in asked:
+        connection.close()
+    assert [record.__dict__["status"] for record in caplog.records] == ["no answer in time"] * 2
+
+
+def test_server_that_was_silent_is_asked_again_after_a_while() -> None:
+    with answering(200, b"{}") as port:
+        port._silent_until = time.monotonic() + 60
+        with pytest.raises(ClusterError, match="not asked again"):
+            port.get("/api")
+        port._silent_until = time.monotonic()
+        assert port.get("/api") == {}

@@ -48,8 +48,12 @@ def _drain_queues(port: ClusterPort, changes: list[Change], patience: Patience) 
 
 
 def narrow_inventory(port: ClusterPort, plan: ClusterPlan, patience: Patience) -> None:
-    """After full success: the inventory names what is there now, and no more."""
-    _record(port, plan, Inventory().with_members(_left(plan.changes)), patience)
+    """After full success: the inventory names what is there now, and what may be there unseen."""
+    left = Inventory().with_members(_left(plan.changes))
+    if plan.unserved:
+        places = left.namespaces | plan.inventory.namespaces
+        left = replace(left, kinds=left.kinds | plan.unserved, namespaces=places)
+    _record(port, plan, left, patience)
 
 
 def end_inventory(port: ClusterPort, plan: ClusterPlan, patience: Patience) -> None:

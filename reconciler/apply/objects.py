@@ -10,6 +10,7 @@ from reconciler.objects import Manifest
 from reconciler.outcome import Outcome
 from reconciler.ownership.applyset import MEMBER_LABEL
 from reconciler.ownership.dress import WANTED
+from reconciler.ownership.stopped import STOPPER, letting_go, stopping
 from reconciler.ownership.takeover import moved_fields
 from reconciler.plan.masking import masked_problem
 from reconciler.plan.model import Action, Change, Reason
@@ -50,10 +51,11 @@ def carry_out(port: ClusterPort, change: Change, patience: Patience) -> Outcome:
 def drain(port: ClusterPort, change: Change, patience: Patience) -> Outcome:
     """Have Kueue evict what holds quota of a queue, and wait until nothing does."""
     try:
-        path = port.path_of(change.manifest or {})
-        # With its uid, so that the server refuses where another queue has taken the name.
-        stop = {"metadata": {"uid": change.uid}, "spec": {"stopPolicy": "HoldAndDrain"}}
-        with_retries(lambda: port.patch(path, stop), patience)
+        queue = change.manifest or {}
+        path = port.path_of(queue)
+        if not _is_there(port, path, change.uid):
+            return Outcome(change.ref, change.action)
+        with_retries(lambda: _apply_as(port, path, STOPPER, stopping(queue, change.uid)), patience)
         wait = _Wait(DRAINED_WITHIN, patience)
         while count := _reserving(with_retries(lambda: port.get(path), patience)[0]):
             if wait.is_over():
@@ -90,6 +92,13 @@ def _apply(port: ClusterPort, change: Change, manifest: Manifest, patience: Pati
         port.patch(path, _LET_GO)
         return
     port.apply_at(path, manifest, manager=FIELD_MANAGER, is_forced=change.is_forced, is_dry_run=False)
+    if change.is_resumed:
+        # Last: what git says of the field is in force before nobody holds it any more.
+        _apply_as(port, path, STOPPER, letting_go(manifest))
+
+
+def _apply_as(port: ClusterPort, path: str, manager: str, manifest: Manifest) -> None:
+    port.apply_at(path, manifest, manager=manager, is_forced=True, is_dry_run=False)
 
 
 def _path(port: ClusterPort, change: Change, manifest: Manifest, patience: Patience) -> str:

@@ -16,14 +16,10 @@ from reconciler.plan import Plan
 
 Report = Callable[[ClusterName, str], None]
 
-verbose_option = click.option("-v", "--verbose", "is_verbose", is_flag=True, help="Show every request to a cluster.")
-
 
 @contextmanager
 def shown_work(*, is_verbose: bool) -> Iterator[Report]:
     """Tell how far each cluster is, on a line for each; the lines go away when the work is done."""
-    if is_verbose:
-        _show_requests()
     if is_verbose or not sys.stderr.isatty():
         yield lambda _cluster, _step: None
         return
@@ -58,9 +54,23 @@ def count_changes(plan: Plan, report: Report) -> Tell:
     return tell
 
 
-def _show_requests() -> None:
+def _show_requests(_context: click.Context, _option: click.Parameter, is_verbose: bool) -> bool:
+    """From the first request on, which comes before there is any work to show."""
+    if not is_verbose:
+        return False
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(cluster)s  %(method)s %(path)s  %(status)s  %(milliseconds)s ms"))
     logger = logging.getLogger("reconciler.edges.kubernetes")
     logger.setLevel(logging.DEBUG)
     logger.handlers = [handler]
+    return True
+
+
+verbose_option = click.option(
+    "-v",
+    "--verbose",
+    "is_verbose",
+    is_flag=True,
+    callback=_show_requests,
+    help="Show every request to a cluster.",
+)

@@ -39,7 +39,7 @@ def _without_sights(spec: FleetSpec, seen: Observations) -> Observations:
     names = sorted({name for pool in seen.pools or () for name in pool.amounts})
     pools = seen.pools and tuple(replace(pool, amounts=dict.fromkeys(names, REFERENCE)) for pool in seen.pools)
     capacities = reference(spec) if is_measured else seen.capacities
-    return replace(seen, capacities=capacities, pools=pools, links=None, policy_shape=None)
+    return replace(seen, capacities=capacities, pools=pools, links=None, leavers=None, policy_shape=None)
 
 
 def reference(spec: FleetSpec, amount: Quantity = REFERENCE) -> Capacities:

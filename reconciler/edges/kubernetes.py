@@ -33,6 +33,7 @@ CONNECTIONS = 24  # more than objects are written at a time: the lease must not 
 TIMEOUT = timedelta(seconds=30)  # for one answer; a connection must stand within a sixth of it
 COMEBACKS = 10  # a server that has just started asks for some seconds, one at a time
 LONGEST_PAUSE = 5
+NO_ANSWER = "no answer in time"
 SERVER_SIDE_APPLY = "application/apply-patch+yaml"
 MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
@@ -57,6 +58,7 @@ class ApiServer:
             raise ClusterError(cluster, f"cannot log in at {access.server}: {error}") from None
         self._kinds: dict[str, tuple[ApiKind, ...]] = {}
         self._kinds_lock = threading.Lock()
+        self._silent_until = 0.0
 
     def close(self) -> None:
         self._pool.clear()
@@ -217,13 +219,22 @@ class ApiServer:
         body: Manifest | Sequence[Mapping[str, Any]] | None = None,
     ) -> urllib3.BaseHTTPResponse:
         bare, started = path.partition("?")[0], time.monotonic()
+        if method == "GET" and started < self._silent_until:
+            # Whoever looks at many things would wait for each of them, and everybody else with him.
+            raise ClusterError(self.cluster, f"GET {bare}: not asked again, because there was {NO_ANSWER}")
         sent = None if body is None else orjson.dumps(body)
+        said: int | str = NO_ANSWER
         try:
             answer = self._send(method, self.access.server + path, {**headers, **self.access.headers}, sent)
+            said = answer.status
         except urllib3.exceptions.HTTPError as error:
-            raise ClusterError(self.cluster, f"{method} {bare}: {_cause(error)}") from error
-        facts = {"cluster": self.cluster, "method": method, "path": bare, "status": answer.status}
-        log.debug("request", extra={**facts, "milliseconds": round(1000 * (time.monotonic() - started))})
+            said = _cause(error)
+            if said == NO_ANSWER:
+                self._silent_until = time.monotonic() + self.timeout.total_seconds()
+            raise ClusterError(self.cluster, f"{method} {bare}: {said}") from error
+        finally:
+            facts = {"cluster": self.cluster, "method": method, "path": bare, "status": said}
+            log.debug("request", extra={**facts, "milliseconds": round(1000 * (time.monotonic() - started))})
         if answer.status >= 400:
             raise _refusal(self.cluster, f"{method} {bare}", answer.status, answer.data)
         return answer
@@ -283,7 +294,7 @@ def _cause(error: urllib3.exceptions.HTTPError) -> str:
     # A refused connection counts as a timeout there.
     is_refused = isinstance(error, urllib3.exceptions.NewConnectionError)
     if isinstance(error, urllib3.exceptions.TimeoutError) and not is_refused:
-        return "no answer in time"
+        return NO_ANSWER
     inner: BaseException = error
     while inner.__cause__ or inner.__context__:
         inner = cast("BaseException", inner.__cause__ or inner.__context__)

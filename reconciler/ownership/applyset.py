@@ -85,6 +85,12 @@ def kind_text(ref: Ref) -> str:
     return f"{ref.kind}.{ref.group}" if ref.group else ref.kind
 
 
+def kind_key(text: str) -> tuple[str, str]:
+    """Group and kind, as they are looked up."""
+    kind, _, group = text.partition(".")
+    return group, kind
+
+
 def read_parent(parent: Manifest | None) -> Inventory | None:
     if parent is None:
         return None

@@ -74,8 +74,16 @@ def _recorded(manifest: Manifest) -> str:
 
 
 def is_same_origin(entry: DesiredObject, recorded: str) -> bool:
-    """Whether git asks for the same as when the object was written, so that only observations can have changed it."""
-    return bool(entry.origin) and recorded.partition("-")[2] == entry.origin
+    """Whether git asks for the same as when the object was written, so that only observations can have changed it.
+
+    Where observations have no say, what git asks for is the whole content.
+    """
+    return bool(recorded) and _origin(recorded) == _origin(wanted_hash(entry))
+
+
+def _origin(name: str) -> str:
+    content_hash, _, origin = name.partition("-")
+    return origin or content_hash
 
 
 def is_dress(path: Path) -> bool:

@@ -41,8 +41,10 @@ def applied_by(live: Manifest, manager: str) -> Owner | None:
     return None if entry is None else _owner(entry)
 
 
-def has_applied(live: Manifest, manager: str) -> bool:
-    return _applied_entry(live, manager) is not None
+def has_applied(live: Manifest, manager: str, api_version: str = "") -> bool:
+    """Whether a manager has applied an object, and did so last in this version."""
+    entry = _applied_entry(live, manager)
+    return entry is not None and api_version in ("", entry.get("apiVersion"))
 
 
 def is_settled(live: Manifest, wanted: Manifest, manager: str) -> bool:

@@ -140,6 +140,7 @@ def look_at_fleet(
         computed.desired.leaving,
         computed.seen.configurations,
         computed.placing,
+        len(computed.desired.objects),
     )
 
 

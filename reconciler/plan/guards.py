@@ -19,7 +19,8 @@ def guard_identity(spec: FleetSpec, view: ClusterView) -> Iterator[Refusal]:
     if known is None:
         return
     if known.tool and known.tool != TOOL:
-        problem = f"the applyset {view.set_name.name} was made by {known.tool}"
+        way_out = "give the fleet another name, or delete that ConfigMap when the other tool has let go of its objects"
+        problem = f"the applyset {view.set_name.namespace}/{view.set_name.name} was made by {known.tool}; {way_out}"
         yield Refusal(Refused.MOVED, problem, view.name)
     elif known.cluster and known.cluster != view.name:
         way_out = "check the access of both clusters in the fleet"

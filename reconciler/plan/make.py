@@ -7,7 +7,7 @@ from reconciler.desired import Leaving
 from reconciler.kueue.kinds import GROUP as KUEUE_GROUP
 from reconciler.kueue.upgrade import to_canonical
 from reconciler.objects import ClusterName, Gap, Manifest, Ref
-from reconciler.ownership.applyset import Inventory, SetName
+from reconciler.ownership.applyset import Inventory, SetName, kind_key
 from reconciler.placement import PlacementLook
 from reconciler.plan.cohorts import order_cohorts
 from reconciler.plan.configuration import decide_configuration
@@ -30,7 +30,8 @@ _PASSIVE = {Action.KEEP, Action.HOLD}
 class Looks:
     """Everything that was seen of the clusters, and what they said; `leaving` are those that cannot go yet.
 
-    `placing` is what was seen of the jobs that KubeStellar carries.
+    `placing` is what was seen of the jobs that KubeStellar carries. `wanted` is how many objects the fleet has, also on
+    clusters that could not be seen.
     """
 
     views: Sequence[ClusterView]
@@ -39,6 +40,7 @@ class Looks:
     leaving: tuple[Leaving, ...] = ()
     configurations: Mapping[ClusterName, SeenConfiguration] = field(default_factory=dict)
     placing: PlacementLook | None = None
+    wanted: int = 0
 
     def leaving_of(self, cluster: ClusterName) -> Leaving | None:
         return next((entry for entry in self.leaving if entry.cluster == cluster), None)
@@ -66,10 +68,11 @@ def make_plan(spec: FleetSpec, looks: Looks, *, confirmed_deletes: int | None = 
                 fleet=memory.uids if view is manager else {},
                 addresses=memory.addresses if view is manager else {},
                 is_ending=is_departed(spec, view.name) and is_ending(changes),
+                unserved=_unserved(view),
             )
         )
     clusters = [*_without_moved_logins(clusters, refusals, looks)]
-    wanted = sum(len(predictions) for predictions in looks.predictions.values())
+    wanted = looks.wanted or sum(len(predictions) for predictions in looks.predictions.values())
     everything = [change for cluster in clusters for change in cluster.changes]
     refusals += guard_emptiness(reachable, wanted)
     refusals += guard_deletes(spec, reachable, everything, confirmed_deletes)
@@ -100,6 +103,12 @@ def _plan_cluster(spec: FleetSpec, view: ClusterView, looks: Looks) -> tuple[tup
     ordered, cycle = order_cohorts(view.name, [*changes, *leftovers], view.live)
     refusals += [cycle] if cycle else []
     return _held_if_suspended(spec, view.name, ordered), refusals
+
+
+def _unserved(view: ClusterView) -> frozenset[str]:
+    """Kinds that a server has forgotten, or has not learnt yet since it started: what is of them may come back."""
+    known = view.inventory.kinds if view.inventory else ()
+    return frozenset(text for text in known if kind_key(text) not in view.served)
 
 
 def _without_moved_logins(

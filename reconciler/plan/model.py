@@ -37,6 +37,7 @@ class Reason(StrEnum):
     IN_USE = "still in use"
     UNSEEN = "the look at this cluster was incomplete"
     ENDING = "is being deleted; it is made again when it is gone"
+    GOING = "no longer in the fleet, and is being deleted"
     SUSPENDED = "the fleet or the cluster is suspended"
     LEAVING = "goes when nothing runs there any more"
     MOVED = "its worker is not the cluster it was"
@@ -66,7 +67,8 @@ class Change(NamedTuple):
     """What happens to one object. A tuple for the same reason as a prediction.
 
     `uid` is of the live object that the plan saw; `seen` and `wanted` are short names for what it said and for what it
-    should say, so that a plan can be told from another one without showing any content. `token` is one that has to be
+    should say, so that a plan can be told from another one without showing any content. A queue that kfleet had stopped
+    to delete it, and that stays after all, `is_resumed`. `token` is one that has to be
     issued before the object can be written. With a `rollout` the object is Kueue's Configuration, which belongs to
     whoever installed Kueue: it is no member of the fleet.
     """
@@ -85,6 +87,7 @@ class Change(NamedTuple):
     is_forced: bool = False
     is_drained: bool = False
     is_taken_over: bool = False
+    is_resumed: bool = False
     token: TokenWish | None = None
     rollout: Rollout | None = None
 
@@ -131,6 +134,7 @@ class ClusterPlan:
     it touched where the cluster is suspended.
     `fleet` and `addresses` are what the manager remembers of all clusters: their uids, and how workers are reached.
     A cluster that has left the spec `is_ending` when all that the fleet has there goes, the inventory at last.
+    `unserved` are kinds of the inventory that its server does not know now, so that nobody could look for them.
     """
 
     name: ClusterName
@@ -142,6 +146,7 @@ class ClusterPlan:
     fleet: Mapping[str, str] = field(default_factory=dict)
     addresses: Addresses = field(default_factory=dict)
     is_ending: bool = False
+    unserved: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from reconciler.ownership.applyset import MEMBER_LABEL, kind_text
 from reconciler.ownership.content import content
 from reconciler.ownership.dress import WANTED
 from reconciler.ownership.fields import APPLY, applied_by, owners_of
+from reconciler.ownership.stopped import FIELD, STOPPER, is_stopped
 from reconciler.ownership.takeover import CLIENT_SIDE, predecessor_of
 from reconciler.plan.fields import FIELD_MANAGER, abandoned, changed_fields, digest
 from reconciler.plan.masking import TO_BE_ISSUED, masked_problem
@@ -23,7 +24,7 @@ from reconciler.spec.choices import Adopt, Conflicts, Policy
 
 # Tools by which people change objects by hand. What they did to an object of the fleet is drift, and is put right;
 # every other manager is a program that would do it again, and has to be spoken about.
-_HANDS = ("kubectl", "k9s", "lens", "openlens", "headlamp", "before-first-apply")
+_HANDS = ("kubectl", "k9s", "lens", "openlens", "headlamp", "before-first-apply", STOPPER)
 _TRACKERS = {
     "argocd.argoproj.io/tracking-id": "Argo CD",
     "kustomize.toolkit.fluxcd.io/name": "Flux",
@@ -93,7 +94,8 @@ def _refuse_stranger(prediction: Prediction, judge: Judge) -> Refusal | None:
     if owner == judge.view.set_name.id:
         return None
     if owner:
-        return Refusal(Refused.FOREIGN, owner, prediction.ref.cluster, prediction.ref)
+        hint = f"{owner}, by its label {MEMBER_LABEL}; take it out of that fleet or tool first, or give it another name"
+        return Refusal(Refused.FOREIGN, hint, prediction.ref.cluster, prediction.ref)
     if judge.policy.adopt is Adopt.NEVER:
         hint = "set policy.adopt to unowned, or delete the object"
         return Refusal(Refused.UNADOPTED, hint, prediction.ref.cluster, prediction.ref)
@@ -153,7 +155,8 @@ def _contested_text(conflicts: list[Conflict]) -> str:
 
 def _keep_equal(prediction: Prediction, judge: Judge) -> Change | None:
     """An object of ours that says what is wanted: in other words only, which is no reason to fight over a field."""
-    is_equal = _is_member(prediction, judge) and not _token_to_issue(prediction) and not changed_fields(prediction)
+    is_done = not _token_to_issue(prediction) and not is_stopped(prediction.live or {})
+    is_equal = _is_member(prediction, judge) and is_done and not changed_fields(prediction)
     if is_equal and (prediction.conflicts or _is_recorded(prediction)):
         return _change(prediction, Action.KEEP, Reason.SAME)
     return None
@@ -170,7 +173,7 @@ def _leave_unseen(prediction: Prediction) -> Change | None:
 
 
 def _update(prediction: Prediction, judge: Judge) -> Change:
-    fields = _fields(prediction)
+    fields = (*_fields(prediction), *_resumed(prediction))
     is_ours = _is_member(prediction, judge)
     reason = (Reason.CHANGED if fields else Reason.UNRECORDED) if is_ours else Reason.ADOPTED
     if prediction.conflicts and not all(_is_hand(conflict.manager) for conflict in prediction.conflicts):
@@ -180,7 +183,16 @@ def _update(prediction: Prediction, judge: Judge) -> Change:
         fields=(*fields, *abandoned(prediction)) if is_taken_over else fields,
         is_forced=bool(prediction.conflicts),
         is_taken_over=is_taken_over,
+        is_resumed=is_stopped(prediction.live or {}),
     )
+
+
+def _resumed(prediction: Prediction) -> tuple[FieldChange, ...]:
+    """A queue that kfleet stopped to delete it goes on; its server does not say so, because that is a second write."""
+    live, wanted = prediction.live or {}, prediction.wanted.get("spec") or {}
+    if not is_stopped(live) or FIELD in wanted:
+        return ()
+    return (FieldChange(f"spec.{FIELD}", live["spec"].get(FIELD), None, Cause.SPEC),)
 
 
 def _has_predecessor(prediction: Prediction) -> bool:

@@ -47,6 +47,8 @@ def decide_leftovers(
     if not leftovers:
         return
     ending = [ref for ref, live in leftovers.items() if live["metadata"].get("deletionTimestamp")]
+    # Said, and so kept in the inventory until it is gone: the next run has to know that it may still be in the way.
+    yield from (_change(ref, leftovers[ref], Action.HOLD, Reason.GOING) for ref in ending)
     changes = {
         ref: _waiting(ref, live, view, leaving) or _decide(ref, live, view)
         for ref, live in leftovers.items()

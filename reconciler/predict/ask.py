@@ -17,7 +17,8 @@ from reconciler.kueue.kinds import NEWEST, parse_version
 from reconciler.kueue.reading import as_map
 from reconciler.objects import Gap, Manifest, Ref
 from reconciler.ownership.dress import dress, with_record
-from reconciler.ownership.fields import is_settled, owners_at
+from reconciler.ownership.fields import has_applied, is_settled, owners_at
+from reconciler.ownership.stopped import is_stopped
 from reconciler.ports import ClusterPort
 from reconciler.predict.merge import merged
 from reconciler.predict.shape import applicable
@@ -73,7 +74,12 @@ def compare(prepared: Prediction, live: Manifest | None) -> Prediction:
     if entry.token is not None and not entry.token.kept:
         others = owners_at(live, TOKEN_PATH, but=FIELD_MANAGER)
         return Prediction(entry, wanted, live, conflicts=tuple(Conflict(".".join(TOKEN_PATH), one) for one in others))
-    return Prediction(entry, wanted, live, is_settled=is_settled(live, wanted, FIELD_MANAGER))
+    if is_settled(live, wanted, FIELD_MANAGER) and not is_stopped(live):
+        return Prediction(entry, wanted, live, is_settled=True)
+    if not has_applied(live, FIELD_MANAGER, wanted["apiVersion"]):
+        # What it says of its fields, it says in the words of another version.
+        wanted = with_record(prepared.wanted, entry, None)
+    return Prediction(entry, wanted, live)
 
 
 def predict(
@@ -152,9 +158,14 @@ def _ask(asked: _Asked, prediction: Prediction) -> Prediction:
     versions = asked.view.served.get((prediction.ref.group, prediction.ref.kind), ())
     kind = next((kind for kind in versions if kind.api_version == prediction.wanted["apiVersion"]), None)
     if kind is None:
-        return _changed(prediction, problem=f"{prediction.wanted['apiVersion']} {prediction.ref.kind} is not served")
+        return _changed(prediction, problem=_not_served(prediction))
     path = kind.path(prediction.ref.namespace, prediction.ref.name)
     return _answered(asked, path, prediction)
+
+
+def _not_served(prediction: Prediction) -> str:
+    kind = f"{prediction.wanted['apiVersion']} {prediction.ref.kind}"
+    return f"{kind} is not served; install what defines it there, or take the object out of the fleet for this cluster"
 
 
 def _answered(asked: _Asked, path: str, prediction: Prediction) -> Prediction:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from reconciler.errors import ClusterError
 from reconciler.kueue.kinds import GROUP as KUEUE_GROUP
 from reconciler.objects import ClusterName, Gap, Manifest, Ref, without_status_owners
-from reconciler.ownership.applyset import MEMBER_LABEL, SetName, kind_text, read_parent
+from reconciler.ownership.applyset import MEMBER_LABEL, SetName, kind_key, kind_text, read_parent
 from reconciler.ports import ApiKind, ClusterPort
 from reconciler.prediction import ClusterView, KindKey
 
@@ -62,7 +62,7 @@ def start_look(
     `others` are kinds that are worth knowing also where the fleet has none of them.
     """
     served, inventory = greeted.served, greeted.inventory
-    by_kind: dict[KindKey, list[Ref]] = {_kind_key(text): [] for text in (inventory.kinds if inventory else ())}
+    by_kind: dict[KindKey, list[Ref]] = {kind_key(text): [] for text in (inventory.kinds if inventory else ())}
     for ref in wanted:
         by_kind.setdefault((ref.group, ref.kind), []).append(ref)
     jobs = [(served[key][0], tuple(found)) for key, found in sorted(by_kind.items()) if key in served]
@@ -170,8 +170,3 @@ def _by_kind(kinds: Iterable[ApiKind]) -> Mapping[KindKey, tuple[ApiKind, ...]]:
 def _preference(kind: ApiKind) -> int:
     known = kind.group == KUEUE_GROUP and kind.version in _KUEUE_VERSIONS
     return _KUEUE_VERSIONS.index(kind.version) if known else 0
-
-
-def _kind_key(text: str) -> KindKey:
-    kind, _, group = text.partition(".")
-    return group, kind

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from reconciler.apply import Patience, objects
+from reconciler.edges.kubernetes import ApiServer
 from reconciler.pipeline.online import apply_fleet, connect, plan_fleet
 from tests.engine.documents import Document, flavor, job, native, queue, tenant, workload
 from tests.engine.worlds import KUEUE_ROOT, World
@@ -157,6 +158,49 @@ def test_queue_whose_workload_does_not_end_stays_and_says_so(world: World, monke
     world.converge()
 
 
+def test_queue_that_was_stopped_to_go_and_stays_after_all_takes_jobs_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = world.name
+    monkeypatch.setattr(objects, "DRAINED_WITHIN", timedelta(seconds=1))
+    world.commit(*whole(name, drainOnDelete=True), rest(name))
+    world.converge()
+    world.api().create(workload("alone", name))
+    eventually(lambda: world.queue(name)["status"]["reservingWorkloads"] == 1)
+    world.commit(rest(name))
+    assert world.apply().code == 4
+    assert world.queue(name)["spec"]["stopPolicy"] == "HoldAndDrain"
+    world.commit(*whole(name, drainOnDelete=True), rest(name))
+    fields = world.plan().fields(f"worker1/ClusterQueue/{name}")
+    assert [(entry["path"], entry["old"], entry["new"]) for entry in fields.values()] == [
+        ("spec.stopPolicy", "HoldAndDrain", None)
+    ]
+    world.converge()
+    assert world.queue(name)["spec"]["stopPolicy"] == "None"
+    managers = {entry["manager"] for entry in world.queue(name)["metadata"]["managedFields"]}
+    assert "kfleet-drain" not in managers
+
+
+def test_kind_that_the_server_does_not_name_for_a_while_stays_in_the_inventory(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is of it could not be looked for, and nobody else remembers that it may be there."""
+    name = world.name
+    world.commit(*whole(name), rest(name))
+    world.converge()
+    world.commit(*whole(name)[:-1], rest(name))
+    discover = ApiServer.discover
+    monkeypatch.setattr(
+        ApiServer, "discover", lambda api: tuple(kind for kind in discover(api) if kind.kind != "LocalQueue")
+    )
+    assert world.apply().code == 0
+    assert world.finds("localqueues", "main", namespace=name)
+    monkeypatch.undo()
+    assert world.plan().actions == {f"worker1/LocalQueue/{name}/main": "delete"}
+    world.converge()
+    assert not world.finds("localqueues", "main", namespace=name)
+
+
 def test_object_that_does_not_go_is_reported_with_its_finalizers(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     name = world.name
     monkeypatch.setattr(objects, "GONE_WITHIN", timedelta(seconds=2))
@@ -170,6 +214,8 @@ def test_object_that_does_not_go_is_reported_with_its_finalizers(world: World, m
     problem = "delete: still there 2 s after its deletion; finalizers: example.org/wait"
     assert f"worker1/LocalQueue/{name}/main: {problem}" in answer.out
     assert world.finds("clusterqueues", name)
+    again = world.plan().changes[f"worker1/LocalQueue/{name}/main"]
+    assert (again["action"], again["reason"]) == ("hold", "going")
     world.api().patch(path, {"metadata": {"finalizers": None}})
     monkeypatch.undo()
     world.converge()

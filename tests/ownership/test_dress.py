@@ -1,7 +1,11 @@
 from copy import deepcopy
+from dataclasses import replace
 
 from reconciler.ownership.applyset import MEMBER_LABEL, SetName
-from reconciler.ownership.dress import WANTED, dress, is_dress, wanted_hash
+from reconciler.ownership.dress import WANTED, dress, is_dress, is_same_origin, wanted_hash, with_record
+from reconciler.predict import compare
+from reconciler.prediction import Prediction
+from tests.ownership.server import applied, merged
 from tests.plan.worlds import QUEUE, desired_of, parse
 
 NAME = SetName("test", "kueue-system")
@@ -31,3 +35,27 @@ def test_is_dress_names_the_book_keeping_only() -> None:
     assert is_dress(("metadata", "annotations", WANTED))
     assert not is_dress(("metadata", "labels", "team"))
     assert not is_dress(("metadata", "labels"))
+
+
+def test_origin_of_an_object_is_the_same_when_an_observation_has_nothing_more_to_say_of_it() -> None:
+    """A worker that has left: until then its queue was held, and now it is what git alone says."""
+    (_, queue) = desired_of(parse(QUEUE)).objects
+    origin = wanted_hash(queue)
+    held = replace(queue, manifest={**queue.manifest, "spec": {}}, by_spec=queue.manifest, origin=origin)
+    assert is_same_origin(queue, wanted_hash(held)) and is_same_origin(held, wanted_hash(queue))
+    (_, other) = desired_of(parse(QUEUE.replace("science", "art"))).objects
+    assert not is_same_origin(other, wanted_hash(held)) and not is_same_origin(other, wanted_hash(queue))
+    assert not is_same_origin(queue, "")
+
+
+def test_record_of_another_version_is_written_anew() -> None:
+    (_, queue) = desired_of(parse(QUEUE)).objects
+    dressed = dress(queue.manifest, queue, NAME)
+    live = applied(with_record(dressed, queue, None)).manifest
+    known = live["metadata"]["annotations"][WANTED]
+    old = merged(live, {"metadata": {"annotations": {WANTED: f"{known.partition('.')[0]}.AAAA"}}})
+    entries = [{**entry, "apiVersion": "kueue.x-k8s.io/v1beta1"} for entry in live["metadata"]["managedFields"]]
+    older = {**old, "metadata": {**old["metadata"], "managedFields": entries}}
+    kept, written = (compare(Prediction(queue, dressed), one) for one in (old, older))
+    assert kept.is_settled and kept.wanted["metadata"]["annotations"][WANTED].endswith(".AAAA")
+    assert not written.is_settled and written.wanted["metadata"]["annotations"][WANTED] == known

@@ -4,9 +4,9 @@ import pytest
 
 from reconciler.observed import Observations, Pool, PoolPlace
 from reconciler.ownership.applyset import Inventory
-from reconciler.plan import Action, Plan, Refused
+from reconciler.plan import Action, Looks, Plan, Refused, make_plan
 from reconciler.quantity import NANO, Quantity
-from tests.plan.worlds import HUB, World, applied_world, parse, plan_of
+from tests.plan.worlds import HUB, World, applied_world, parse, plan_of, view_of
 
 
 def fleet(count: int, *, most: int = 10, percent: int = 25) -> str:
@@ -80,7 +80,7 @@ def test_guard_lets_an_empty_fleet_be_on_empty_clusters() -> None:
     [
         (Inventory(cluster="hub", cluster_uid="old", tool="kfleet"), "its uid is uid-of-hub, and was old"),
         (Inventory(cluster="east", cluster_uid="uid-of-hub", tool="kfleet"), "it calls itself east"),
-        (Inventory(tool="kubectl"), "the applyset kfleet-test was made by kubectl"),
+        (Inventory(tool="kubectl"), "kfleet-test was made by kubectl; give the fleet another name"),
     ],
 )
 def test_guard_refuses_a_cluster_that_is_not_the_one_it_was(inventory: Inventory, problem: str) -> None:
@@ -95,6 +95,14 @@ def test_guard_refuses_a_cluster_that_is_not_the_one_it_was(inventory: Inventory
 def test_guard_trusts_a_cluster_of_which_nothing_is_recorded(inventories: dict[str, Inventory]) -> None:
     spec = parse(fleet(2))
     assert not plan_of(spec, replace(applied_world(spec), inventories=inventories)).refusals
+
+
+def test_guard_does_not_call_a_fleet_empty_whose_objects_are_where_nobody_can_look() -> None:
+    spec = parse(fleet(2))
+    world = applied_world(spec)
+    looks = Looks([view_of(spec, spec.clusters[0], world)], {HUB: ()}, wanted=2)
+    assert Refused.EMPTY not in {refusal.reason for refusal in make_plan(spec, looks).refusals}
+    assert Refused.EMPTY in {refusal.reason for refusal in make_plan(spec, replace(looks, wanted=0)).refusals}
 
 
 def test_suspension_deletes_nothing_and_needs_no_confirmation() -> None:

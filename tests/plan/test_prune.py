@@ -74,7 +74,10 @@ def test_prune_keeps_the_flavor_of_a_queue_that_waits() -> None:
 
 def test_prune_keeps_the_flavor_of_a_queue_that_is_being_deleted() -> None:
     changes = leftovers(applied_world(SPEC).patched(NIGHT, ENDING))
-    assert {name: change.action for name, change in changes.items()} == {"hub/ResourceFlavor/cpu": Action.HOLD}
+    assert {name: (change.action, change.reason) for name, change in changes.items()} == {
+        "hub/ResourceFlavor/cpu": (Action.HOLD, Reason.IN_USE),
+        NIGHT: (Action.HOLD, Reason.GOING),
+    }
 
 
 @pytest.mark.parametrize("kind", ["ClusterQueue", "Cohort"])
@@ -108,7 +111,8 @@ def test_prune_deletes_nothing_after_an_incomplete_look() -> None:
 
 def test_prune_leaves_objects_alone_that_are_being_deleted() -> None:
     world = applied_world(SPEC).patched(NIGHT, ENDING).patched("hub/ResourceFlavor/cpu", ENDING)
-    assert not leftovers(world)
+    changes = leftovers(world).values()
+    assert {(change.action, change.reason) for change in changes} == {(Action.HOLD, Reason.GOING)}
 
 
 def test_prune_never_touches_objects_of_others() -> None:

@@ -15,6 +15,7 @@ from reconciler.ownership.applyset import Inventory, SetName
 from reconciler.ownership.dress import dress, with_record
 from reconciler.ownership.fields import is_settled
 from reconciler.ownership.memory import Address, remembered_cluster
+from reconciler.ownership.stopped import is_stopped
 from reconciler.plan import Looks, Plan, make_plan
 from reconciler.prediction import ClusterView, Prediction
 from reconciler.rollout import SeenConfiguration
@@ -159,7 +160,7 @@ def predictions_of(spec: FleetSpec, entries: Iterable[DesiredObject], view: Clus
 
 def predicted(entry: DesiredObject, dressed: Manifest, live: Manifest | None) -> Prediction:
     wanted = with_record(dressed, entry, live)
-    if live is not None and is_settled(live, wanted, "kfleet"):
+    if live is not None and is_settled(live, wanted, "kfleet") and not is_stopped(live):
         return Prediction(entry, wanted, live, is_settled=True)
     answer = applied(wanted, live)
     return Prediction(entry, wanted, live, answer.manifest, answer.conflicts)
