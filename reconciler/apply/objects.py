@@ -10,6 +10,7 @@ from reconciler.objects import Manifest
 from reconciler.outcome import Outcome
 from reconciler.ownership.applyset import MEMBER_LABEL
 from reconciler.ownership.dress import WANTED
+from reconciler.ownership.hands import without_hands
 from reconciler.ownership.stopped import STOPPER, letting_go, stopping
 from reconciler.ownership.takeover import moved_fields
 from reconciler.plan.masking import masked_problem
@@ -38,8 +39,8 @@ def carry_out(port: ClusterPort, change: Change, patience: Patience) -> Outcome:
             removed = _delete(port, change, manifest, patience)
             if not removed.is_done:
                 return removed
-        if change.is_taken_over:
-            with_retries(lambda: _take_over(port, manifest), patience)
+        if change.is_taken_over or change.is_unshared:
+            with_retries(lambda: _take_over(port, change, manifest), patience)
         _, attempts = with_retries(lambda: _apply(port, change, manifest, patience), patience)
     except ClusterError as error:
         # Without a status it is nobody's word about the object: no answer, or a lease that was lost.
@@ -128,14 +129,16 @@ def _served_paths(port: ClusterPort, change: Change, manifest: Manifest) -> list
     ]
 
 
-def _take_over(port: ClusterPort, manifest: Manifest) -> None:
-    """Move what kubectl owns to us; on the version that was just read, so that nobody's entry is lost.
+def _take_over(port: ClusterPort, change: Change, manifest: Manifest) -> None:
+    """Move what kubectl owns to us, or take from it what we own too.
+
+    On the version that was just read, so that nobody's entry is lost.
 
     The version is written and not tested: a test that fails is answered with 422, which nobody tries again.
     """
     path = port.path_of(manifest)
     live = port.get(path)
-    moved = moved_fields(live, FIELD_MANAGER)
+    moved = moved_fields(live, FIELD_MANAGER) if change.is_taken_over else without_hands(live, manifest, FIELD_MANAGER)
     if moved is not None:
         version = {"op": "replace", "path": "/metadata/resourceVersion", "value": live["metadata"]["resourceVersion"]}
         port.json_patch(path, [version, {"op": "replace", "path": "/metadata/managedFields", "value": moved}])

@@ -57,7 +57,7 @@ def _is_entry(entry: Mapping[str, Any], manager: str, operation: str) -> bool:
 
 def _abandoned(tree: FieldTree, live: Any, wanted: Any, path: Path) -> Iterator[tuple[Path, Any]]:
     for key, below in tree.items():
-        step, mine, theirs = _descend(key, live, wanted)
+        step, mine, theirs = descend(key, live, wanted)
         if step is None or mine is None:
             continue
         if theirs is None:
@@ -66,7 +66,7 @@ def _abandoned(tree: FieldTree, live: Any, wanted: Any, path: Path) -> Iterator[
             yield from _abandoned(below, mine, theirs, (*path, step))
 
 
-def _descend(key: str, live: Any, wanted: Any) -> tuple[str | int | None, Any, Any]:
+def descend(key: str, live: Any, wanted: Any) -> tuple[str | int | None, Any, Any]:
     """One step down a tree of fields: its name, and what is there in the live and in the wanted object."""
     sort, _, text = key.partition(":")
     if sort == "f" and isinstance(live, Mapping):

@@ -41,10 +41,15 @@ def abandoned(prediction: Prediction) -> tuple[FieldChange, ...]:
     live = prediction.live or {}
     filled = with_defaults(prediction.entry.manifest)
     return tuple(
-        _field(prediction.ref.kind, path, old, None, Cause.SPEC, predecessor_of(live))
+        removal(prediction.ref.kind, path, old, predecessor_of(live))
         for path, old in abandoned_fields(live, prediction.wanted)
         if path[-1] != LAST_APPLIED and path != ("metadata", "annotations") and not is_equal(_at(filled, path), old)
     )
+
+
+def removal(kind: str, path: Path, old: Any, owner: str) -> FieldChange:
+    """A field that goes because git does not name it, although somebody else holds it."""
+    return _field(kind, path, old, None, Cause.SPEC, owner)
 
 
 def _at(value: Any, path: Path) -> Any:

@@ -87,6 +87,7 @@ class Change(NamedTuple):
     is_forced: bool = False
     is_drained: bool = False
     is_taken_over: bool = False
+    is_unshared: bool = False
     is_resumed: bool = False
     token: TokenWish | None = None
     rollout: Rollout | None = None

@@ -12,9 +12,10 @@ from reconciler.ownership.applyset import MEMBER_LABEL, kind_text
 from reconciler.ownership.content import content
 from reconciler.ownership.dress import WANTED
 from reconciler.ownership.fields import APPLY, applied_by, owners_of
-from reconciler.ownership.stopped import FIELD, STOPPER, is_stopped
+from reconciler.ownership.hands import is_hand, shared_fields
+from reconciler.ownership.stopped import FIELD, is_stopped
 from reconciler.ownership.takeover import CLIENT_SIDE, predecessor_of
-from reconciler.plan.fields import FIELD_MANAGER, abandoned, changed_fields, digest
+from reconciler.plan.fields import FIELD_MANAGER, abandoned, changed_fields, digest, removal
 from reconciler.plan.masking import TO_BE_ISSUED, masked_problem
 from reconciler.plan.model import Action, Cause, Change, FieldChange, Reason, Refusal, Refused
 from reconciler.plan.sending import why_not_yet
@@ -22,9 +23,6 @@ from reconciler.plan.unseen import why_unseen
 from reconciler.prediction import ClusterView, Conflict, Prediction
 from reconciler.spec.choices import Adopt, Conflicts, Policy
 
-# Tools by which people change objects by hand. What they did to an object of the fleet is drift, and is put right;
-# every other manager is a program that would do it again, and has to be spoken about.
-_HANDS = ("kubectl", "k9s", "lens", "openlens", "headlamp", "before-first-apply", STOPPER)
 _TRACKERS = {
     "argocd.argoproj.io/tracking-id": "Argo CD",
     "kustomize.toolkit.fluxcd.io/name": "Flux",
@@ -118,7 +116,7 @@ def _claimant(prediction: Prediction) -> str:
         if mark in marks:
             return tool
     appliers = [owner.manager for owner in owners_of(live) if owner.operation == APPLY and not owner.subresource]
-    return next((manager for manager in appliers if not _is_hand(manager) and manager != FIELD_MANAGER), "")
+    return next((manager for manager in appliers if not is_hand(manager) and manager != FIELD_MANAGER), "")
 
 
 def _replace(prediction: Prediction, judge: Judge) -> Change | Refusal | None:
@@ -143,7 +141,7 @@ def _refuse_contested(prediction: Prediction, judge: Judge) -> Refusal | None:
     """Where another program would go on to write what it wrote, also to an object that it does not claim."""
     ref, is_ours = prediction.ref, _is_member(prediction, judge)
     former = predecessor_of(prediction.live or {}) if not is_ours and _has_predecessor(prediction) else ""
-    contested = [one for one in prediction.conflicts if one.manager != former and not _is_hand(one.manager)]
+    contested = [one for one in prediction.conflicts if one.manager != former and not is_hand(one.manager)]
     is_bound = judge.policy.conflicts is Conflicts.REFUSE and (is_ours or judge.policy.adopt is not Adopt.ALWAYS)
     return Refusal(Refused.CONTESTED, _contested_text(contested), ref.cluster, ref) if contested and is_bound else None
 
@@ -155,7 +153,7 @@ def _contested_text(conflicts: list[Conflict]) -> str:
 
 def _keep_equal(prediction: Prediction, judge: Judge) -> Change | None:
     """An object of ours that says what is wanted: in other words only, which is no reason to fight over a field."""
-    is_done = not _token_to_issue(prediction) and not is_stopped(prediction.live or {})
+    is_done = not _token_to_issue(prediction) and not is_stopped(prediction.live or {}) and not _unshared(prediction)
     is_equal = _is_member(prediction, judge) and is_done and not changed_fields(prediction)
     if is_equal and (prediction.conflicts or _is_recorded(prediction)):
         return _change(prediction, Action.KEEP, Reason.SAME)
@@ -173,16 +171,17 @@ def _leave_unseen(prediction: Prediction) -> Change | None:
 
 
 def _update(prediction: Prediction, judge: Judge) -> Change:
-    fields = (*_fields(prediction), *_resumed(prediction))
+    fields, unshared = (*_fields(prediction), *_resumed(prediction)), _unshared(prediction)
     is_ours = _is_member(prediction, judge)
-    reason = (Reason.CHANGED if fields else Reason.UNRECORDED) if is_ours else Reason.ADOPTED
-    if prediction.conflicts and not all(_is_hand(conflict.manager) for conflict in prediction.conflicts):
+    reason = (Reason.CHANGED if fields or unshared else Reason.UNRECORDED) if is_ours else Reason.ADOPTED
+    if prediction.conflicts and not all(is_hand(conflict.manager) for conflict in prediction.conflicts):
         reason = Reason.TAKEN
     is_taken_over = not is_ours and _has_predecessor(prediction)
     return _change(prediction, Action.UPDATE, reason)._replace(
-        fields=(*fields, *abandoned(prediction)) if is_taken_over else fields,
+        fields=(*fields, *unshared, *(abandoned(prediction) if is_taken_over else ())),
         is_forced=bool(prediction.conflicts),
         is_taken_over=is_taken_over,
+        is_unshared=bool(unshared),
         is_resumed=is_stopped(prediction.live or {}),
     )
 
@@ -193,6 +192,15 @@ def _resumed(prediction: Prediction) -> tuple[FieldChange, ...]:
     if not is_stopped(live) or FIELD in wanted:
         return ()
     return (FieldChange(f"spec.{FIELD}", live["spec"].get(FIELD), None, Cause.SPEC),)
+
+
+def _unshared(prediction: Prediction) -> tuple[FieldChange, ...]:
+    """Fields that git names no more and that hands hold too: their server would leave them to these."""
+    live = prediction.live or {}
+    return tuple(
+        removal(prediction.ref.kind, shared.path, shared.value, ", ".join(shared.hands))
+        for shared in shared_fields(live, prediction.wanted, FIELD_MANAGER)
+    )
 
 
 def _has_predecessor(prediction: Prediction) -> bool:
@@ -261,10 +269,6 @@ def _record(manifest: Manifest) -> tuple[object, ...]:
 
 def _is_member(prediction: Prediction, judge: Judge) -> bool:
     return _labels(prediction.live or {}).get(MEMBER_LABEL) == judge.view.set_name.id
-
-
-def _is_hand(manager: str) -> bool:
-    return manager.lower().startswith(_HANDS)
 
 
 def _labels(manifest: Manifest) -> Manifest:

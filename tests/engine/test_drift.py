@@ -90,6 +90,21 @@ def test_field_that_the_fleet_does_not_set_belongs_to_who_set_it(held: World) ->
     assert held.queue(held.name)["spec"]["stopPolicy"] == "Hold"
 
 
+def test_field_set_by_hand_and_then_by_git_goes_when_git_drops_it(held: World) -> None:
+    """A queue is stopped in a hurry, the commit follows, and a later one lets it go on."""
+    held.kubectl("patch", f"clusterqueue/{held.name}", "--type=merge", "-p", '{"spec":{"stopPolicy":"Hold"}}')
+    rest = flavor(held.name, nodeLabels={"pool": held.name}), tenant(held.name, held.name)
+    held.commit(*rest, queue(held.name, held.name, cohort=held.name, stopPolicy="Hold"))
+    held.converge()
+    held.commit(*rest, queue(held.name, held.name, cohort=held.name))
+    fields = held.plan().fields(f"worker1/ClusterQueue/{held.name}")
+    assert [(entry["path"], entry["new"], entry["owner"]) for entry in fields.values()] == [
+        ("spec.stopPolicy", None, "kubectl-patch")
+    ]
+    held.converge()
+    assert held.queue(held.name)["spec"]["stopPolicy"] == "None"
+
+
 def test_deleted_object_is_made_again(held: World) -> None:
     held.kubectl("delete", "localqueue", "main", "-n", held.name)
     assert held.plan().actions == {f"worker1/LocalQueue/{held.name}/main": "create"}
