@@ -74,16 +74,17 @@ def test_terminal_shows_how_far_each_cluster_is(tmp_path: Path) -> None:
             env=os.environ | {"TERM": "xterm", "COLUMNS": "120"},
         )
         os.close(theirs)
-        shown = read_until(ours, *(f"{name}\x1b[0m looking" for name in CLUSTERS))
+        shown = read_until(ours, *(f"{name}\x1b[0m observing" for name in CLUSTERS))
     shown += read_until(ours)
     out, _ = process.communicate(timeout=120)
     os.close(ours)
-    assert all(f"{name}\x1b[0m looking" in shown for name in CLUSTERS), shown
-    assert "hub\x1b[0m looking\r\n" in shown.replace(" \r", "\r"), "each has a line of its own"
-    assert process.returncode == 4 and b"looking" not in out
+    for step in ("observing", "not reachable"):
+        assert all(f"{name}\x1b[0m {step}" in shown for name in CLUSTERS), shown
+    assert "hub\x1b[0m observing\r\n" in shown.replace(" \r", "\r"), "each has a line of its own"
+    assert process.returncode == 4 and b"observing" not in out
 
 
 def test_pipe_is_not_told_how_far_each_cluster_is(tmp_path: Path, kfleet: Kfleet) -> None:
     fleet = write_fleet(tmp_path, dict.fromkeys(CLUSTERS, "http://127.0.0.1:1"))
     answer = kfleet("plan", "--path", str(fleet))
-    assert answer.returncode == 4 and "looking" not in answer.stdout + answer.stderr
+    assert answer.returncode == 4 and "observing" not in answer.stdout + answer.stderr

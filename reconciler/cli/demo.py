@@ -1,6 +1,7 @@
 """`kfleet demo`: a fleet comes up, gets its queues by one commit and one apply, and jobs go to the workers and back."""
 
 import os
+import shlex
 import shutil
 import time
 from pathlib import Path
@@ -103,7 +104,7 @@ def _tell_way_on(state: SandboxState) -> None:
 
 
 def _kfleet(command: click.Command, repository: Path, *options: str) -> None:
-    _command(" ".join(("kfleet", str(command.name), *options)))
+    _command(shlex.join(("kfleet", str(command.name), *options)))
     code = command.main([*options, "--repo", str(repository)], standalone_mode=False)
     if code:
         raise click.exceptions.Exit(code)

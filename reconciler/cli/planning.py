@@ -28,6 +28,8 @@ def plan_shown(
     is_applying: bool = False,
 ) -> Planned:
     with shown_work(is_verbose=is_verbose) as report:
+        for cluster in computed.spec.clusters:
+            report(cluster.name, "observing")
         observed = observe_fleet(computed, connections, looking=looking)
         tell_conditions(observed)
         made = plan_fleet(

@@ -122,7 +122,9 @@ def _claimant(prediction: Prediction) -> str:
 def _replace(prediction: Prediction, judge: Judge) -> Change | Refusal | None:
     """A field that cannot change in place: made again where nothing is lost, refused with the way out elsewhere."""
     ref = prediction.ref
-    fixed = changed_immutable(to_canonical(prediction.live or {}).manifest, prediction.entry.manifest, NEWEST)
+    # What its server would make of it, where it said so: a field that git does not name stays as somebody else set it.
+    after = to_canonical(prediction.result).manifest if prediction.result else prediction.entry.manifest
+    fixed = changed_immutable(to_canonical(prediction.live or {}).manifest, after, NEWEST)
     if not fixed:
         return None
     paths = ", ".join(fixed)

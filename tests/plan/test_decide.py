@@ -247,3 +247,14 @@ def test_decide_names_what_was_seen_and_what_is_wanted_by_their_content() -> Non
 def test_prediction_has_the_identity_of_its_object() -> None:
     (flavor, _) = desired(SPEC).objects
     assert Prediction(flavor, merged(flavor.manifest, {})).ref == flavor.ref
+
+
+def test_fixed_field_that_git_does_not_name_is_nobodys_change() -> None:
+    flavor = "kind: ResourceFlavor\nmetadata: {name: tas}\nspec: {topologyName: t, nodeLabels: {a: b}}\n"
+    topology = "kind: Topology\nmetadata: {name: t}\nspec: {levels: [{nodeLabel: kubernetes.io/hostname}]}\n"
+    tolerated = {"spec": {"tolerations": [{"key": "gpu", "operator": "Exists"}]}}
+    world = applied_world(parse(flavor, topology)).edited("hub/ResourceFlavor/tas", tolerated, "somebody")
+    plan = plan_of(parse(flavor.replace("{name: tas}", "{name: tas, labels: {team: a}}"), topology), world)
+    (change,) = plan.writes
+    assert not plan.refusals
+    assert [field.path for field in change.fields] == ["metadata.labels.team"]
