@@ -128,3 +128,6 @@ def test_server_that_was_silent_is_asked_again_after_a_while() -> None:
             port.get("/api")
         port._silent_until = time.monotonic()
         assert port.get("/api") == {}
+        port._silent_until = time.monotonic() + 60
+        port.forget_silence()
+        assert port.get("/api") == {}

@@ -63,6 +63,10 @@ class ApiServer:
     def close(self) -> None:
         self._pool.clear()
 
+    def forget_silence(self) -> None:
+        """Ask again, also where a question was left without an answer a moment ago."""
+        self._silent_until = 0.0
+
     @property
     def endpoint(self) -> Endpoint:
         return Endpoint(self.access.server, self.access.ca)

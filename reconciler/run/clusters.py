@@ -118,6 +118,7 @@ class Clusters:
         if server is None:
             # It left the fleet: whoever looks next says what is to be said of it.
             return True
+        server.forget_silence()
         try:
             server.get(IDENTITY)
             server.find(self._inventories[name])
