@@ -4,7 +4,6 @@ Decision: plain requests on urllib3 instead of the generated client of the kuber
 into model classes takes many times as long as the request, and because objects here are manifests, not models.
 """
 
-import json
 import logging
 import threading
 import time
@@ -12,15 +11,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 from urllib.parse import urlencode
 
 import orjson
 import urllib3
 
 from reconciler.credential import Endpoint
+from reconciler.edges.answers import NO_ANSWER, cause_of, decoded, refusal
 from reconciler.edges.login import Access, new_pool
-from reconciler.errors import ClusterError, FieldCause
+from reconciler.errors import ClusterError
 from reconciler.objects import ClusterName, Manifest
 from reconciler.ports import ApiKind
 
@@ -28,12 +28,10 @@ log = logging.getLogger(__name__)
 
 FIELD_MANAGER = "kfleet"
 PAGE = 1000  # many servers read all but the first page from etcd, which takes them several times as long
-UNAUTHORIZED = 401
 CONNECTIONS = 24  # more than objects are written at a time: the lease must not wait for a connection behind them
 TIMEOUT = timedelta(seconds=30)  # for one answer; a connection must stand within a sixth of it
 COMEBACKS = 10  # a server that has just started asks for some seconds, one at a time
 LONGEST_PAUSE = 5
-NO_ANSWER = "no answer in time"
 SERVER_SIDE_APPLY = "application/apply-patch+yaml"
 MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
@@ -208,12 +206,12 @@ class ApiServer:
     ) -> dict[str, Any]:
         headers = {"Accept": accept, "Content-Type": content_type}
         answer = self._answer(method, path + (f"?{urlencode(query)}" if query else ""), headers, body)
-        decoded = _decoded(answer.data)
-        if decoded is None or answer.status >= 300:
+        found = decoded(answer.data)
+        if found is None or answer.status >= 300:
             # A proxy that wants a login, say, or a server of another sort at this address.
             problem = f"{method} {path}: {answer.status} {self.access.server} does not answer like an API server"
             raise ClusterError(self.cluster, problem, status=answer.status)
-        return decoded
+        return found
 
     def _answer(
         self,
@@ -232,7 +230,7 @@ class ApiServer:
             answer = self._send(method, self.access.server + path, {**headers, **self.access.headers}, sent)
             said = answer.status
         except urllib3.exceptions.HTTPError as error:
-            said = _cause(error)
+            said = cause_of(error)
             if said == NO_ANSWER:
                 self._silent_until = time.monotonic() + self.timeout.total_seconds()
             raise ClusterError(self.cluster, f"{method} {bare}: {said}") from error
@@ -240,7 +238,7 @@ class ApiServer:
             facts = {"cluster": self.cluster, "method": method, "path": bare, "status": said}
             log.debug("request", extra={**facts, "milliseconds": round(1000 * (time.monotonic() - started))})
         if answer.status >= 400:
-            raise _refusal(self.cluster, f"{method} {bare}", answer.status, answer.data)
+            raise refusal(self.cluster, f"{method} {bare}", answer.status, answer.data)
         return answer
 
     def _send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> urllib3.BaseHTTPResponse:
@@ -268,41 +266,6 @@ def _group_kinds(group: Mapping[str, Any]) -> Iterator[ApiKind]:
                 entry["resource"],
                 entry["scope"] == "Namespaced",
             )
-
-
-def _decoded(text: bytes) -> dict[str, Any] | None:
-    """An answer as an API server gives it, or None."""
-    try:
-        found = orjson.loads(text)
-    except json.JSONDecodeError:
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def _refusal(cluster: ClusterName, request: str, status: int, body: bytes) -> ClusterError:
-    answer = _decoded(body) or {"message": body.decode(errors="replace")}
-    message = str(answer.get("message") or "no message").strip()
-    if status == UNAUTHORIZED:
-        message += " (the token or certificate has expired, was revoked, or is another cluster's: renew it)"
-    causes = tuple(
-        FieldCause(cause.get("reason", ""), cause.get("field", ""), cause.get("message", ""))
-        for cause in (answer.get("details") or {}).get("causes") or ()
-    )
-    return ClusterError(
-        cluster, f"{request}: {status} {message}", status=status, reason=str(answer.get("reason", "")), causes=causes
-    )
-
-
-def _cause(error: urllib3.exceptions.HTTPError) -> str:
-    """The innermost reason: urllib3 wraps a refused connection three times, with addresses of objects."""
-    # A refused connection counts as a timeout there.
-    is_refused = isinstance(error, urllib3.exceptions.NewConnectionError)
-    if isinstance(error, urllib3.exceptions.TimeoutError) and not is_refused:
-        return NO_ANSWER
-    inner: BaseException = error
-    while inner.__cause__ or inner.__context__:
-        inner = cast("BaseException", inner.__cause__ or inner.__context__)
-    return ((inner.strerror if isinstance(inner, OSError) else "") or str(inner)).lower()
 
 
 def _api_root(api_version: str) -> str:
