@@ -46,8 +46,11 @@ def wanted_hash(entry: DesiredObject) -> str:
 def wish_of(wanted: Manifest, entry: DesiredObject) -> Fingerprints:
     """What is wanted of each field of a dressed object, without the dress.
 
-    With it goes what git alone says of each field in which observations have a part.
+    With it goes what git alone says of each field in which observations have a part. Of a Secret nothing is said: by
+    three bytes for each of its keys, these could be guessed one by one.
     """
+    if entry.ref.kind == "Secret":
+        return frozenset()
     own = content(wanted)
     own["metadata"] = {
         part: {name: value for name, value in fields.items() if not is_dress(("metadata", part, name))}

@@ -59,3 +59,10 @@ def test_record_of_another_version_is_written_anew() -> None:
     kept, written = (compare(Prediction(queue, dressed), one) for one in (old, older))
     assert kept.is_settled and kept.wanted["metadata"]["annotations"][WANTED].endswith(".AAAA")
     assert not written.is_settled and written.wanted["metadata"]["annotations"][WANTED] == known
+
+
+def test_record_says_nothing_of_the_fields_of_a_secret() -> None:
+    document = "kind: Secret\nmetadata: {name: east, namespace: kueue-system}\nstringData: {token: hush}\n"
+    (entry,) = (one for one in desired_of(parse(document)).objects if one.ref.kind == "Secret")
+    recorded = with_record(dress(entry.manifest, entry, NAME), entry, None)["metadata"]["annotations"][WANTED]
+    assert recorded == f"{wanted_hash(entry)}."
