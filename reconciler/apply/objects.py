@@ -54,7 +54,7 @@ def drain(port: ClusterPort, change: Change, patience: Patience) -> Outcome:
     try:
         queue = change.manifest or {}
         path = port.path_of(queue)
-        if not _is_there(port, path, change.uid):
+        if not with_retries(lambda: _is_there(port, path, change.uid), patience)[0]:
             return Outcome(change.ref, change.action)
         with_retries(lambda: _apply_as(port, path, STOPPER, stopping(queue, change.uid)), patience)
         wait = _Wait(DRAINED_WITHIN, patience)
