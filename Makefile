@@ -3,13 +3,19 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
+# The tests to run: a folder, a file, or one test by its name.
+T ?= tests
+# Tests that run side by side, each with clusters of its own; `auto` is what cores and memory carry (tests/machine.py).
+WORKERS ?= auto
 PYTEST_ARGS ?=
 
-.PHONY: help demo test check format bench lock clean
+.PHONY: help demo unit test coverage check format bench lock clean
 
 help:
 	@echo "make demo    a real fleet on this machine: a commit, an apply, and jobs on the workers (KEEP=1 keeps it)"
-	@echo "make test    all tests, on real clusters"
+	@echo "make unit    the tests that need no server: a minute"
+	@echo "make test    all tests, on real clusters; T=tests/cluster/... for a part, WORKERS=1 for one after the other"
+	@echo "make coverage  which lines and branches the tests of make unit reach"
 	@echo "make check   format, lint, types"
 	@echo "make bench   measurements, as ratios"
 	@echo "make format  write the format instead of checking it"
@@ -26,9 +32,15 @@ $(READY): requirements.lock pyproject.toml
 demo: $(READY)
 	@$(BIN)/kfleet demo $(if $(KEEP),--keep)
 
+unit: $(READY)
+	@$(BIN)/pytest -n logical --dist loadgroup $(PYTEST_ARGS) tests/unit
+
 test: $(READY)
 	@$(BIN)/kfleet sandbox build
-	@$(BIN)/pytest $(PYTEST_ARGS)
+	@$(BIN)/pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS) $(T)
+
+coverage: $(READY)
+	@$(BIN)/pytest -n logical --dist loadgroup --cov --cov-report=term:skip-covered $(PYTEST_ARGS) tests/unit
 
 check: $(READY)
 	@$(BIN)/ruff format --check .

@@ -1,10 +1,14 @@
 """What all tests share: one real fleet per run, and the command as a user calls it."""
 
 import asyncio
+import gc
+import io
 import itertools
 import os
+import re
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import nats
@@ -13,6 +17,7 @@ import yaml
 from hypothesis import settings
 
 import reconciler
+from reconciler import cli
 from reconciler.objects import ClusterName
 from reconciler.sandbox import fleet as sandbox_fleet
 from reconciler.sandbox.build import build_programs
@@ -20,14 +25,93 @@ from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.nodes import node_manifest
 from reconciler.sandbox.programs import DEFAULT_KUEUE, PROGRAMS
 from reconciler.sandbox.wish import Wish
-from tests.definitions import held_definitions
+from tests.cluster.definitions import held_definitions
+from tests.machine import raise_instances, this_machine
+from tests.process_state import differences, process_state
 from tests.support import OLD_KUEUE, Kfleet, kfleet_program
+from tests.tiers import is_cluster_test, mark_groups, mark_tiers
+from tests.unit.no_sockets.sitecustomize import RECORD
 
 CRDS = Path(reconciler.__file__).parent / "crds"
+NO_SOCKETS = Path(__file__).parent / "unit" / "no_sockets"
+# The tests that failed, one a line, for a second try: pytest takes such a file as `@build/failed-tests.txt`.
+FAILED = Path(__file__).parent.parent / "build" / "failed-tests.txt"
 _numbers = itertools.count(1)
 # How long an example takes says something about the machine, and nothing about what is right.
 settings.register_profile("kfleet", deadline=None)
 settings.load_profile("kfleet")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--accept", action="store_true", help="Write golden files anew, and fail so that the diff is read."
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    mark_tiers(items)
+    mark_groups(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """`-n logical` is for tests without servers, `-n auto` for those that have a fleet each."""
+    if config.option.numprocesses == "logical":
+        return this_machine().cores
+    print(raise_instances() or "inotify instances: enough")  # noqa: T201  (the header of pytest comes later)
+    print(f"workers: {this_machine().workers} of {this_machine()}")  # noqa: T201
+    return this_machine().workers
+
+
+class Failures:
+    """Keeps the names of tests that failed, without the group that xdist adds to them."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, None] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self._names[re.sub(r"@[^@\]]*$", "", report.nodeid)] = None
+
+    def pytest_sessionfinish(self) -> None:
+        FAILED.parent.mkdir(exist_ok=True)
+        FAILED.write_text("".join(f"{name}\n" for name in self._names))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Failures())
+
+
+@pytest.fixture(autouse=True)
+def _leaves_nothing_behind() -> Iterator[None]:
+    """The next test finds the process as this one did."""
+    before = process_state()
+    yield
+    gc.collect(0)
+    left = differences(before, process_state())
+    assert not left, "the test changes the process for the tests after it:\n" + "\n".join(left)
+
+
+@pytest.fixture(autouse=True)
+def _no_sockets(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A test that did not ask for `loopback` opens no socket, nor do the Python programs that it starts."""
+    if is_cluster_test(request.node):
+        yield
+        return
+    record = tmp_path_factory.getbasetemp() / "sockets.txt"
+    record.unlink(missing_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(RECORD, str(record))
+        patch.setenv("PYTHONPATH", str(NO_SOCKETS), prepend=os.pathsep)
+        yield
+    assert not record.exists(), f"a test of the unit tier opens no socket:\n{record.read_text()}"
+
+
+@pytest.fixture(scope="session")
+def loopback() -> None:
+    """A test that asks for this may start servers on this machine and talk to them, and is in tests/cluster."""
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -43,7 +127,7 @@ def _own_state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
 
 
 @pytest.fixture(scope="session")
-def _programs() -> None:
+def _programs(loopback: None) -> None:  # noqa: ARG001
     build_programs(PROGRAMS.values(), lambda _: None)
 
 
@@ -119,6 +203,21 @@ def kfleet() -> Kfleet:
             env=os.environ | settings,
             timeout=900,
         )
+
+    return run
+
+
+@pytest.fixture
+def kfleet_in_process() -> Kfleet:
+    """The same command without a process of its own, which takes longer to start than most commands take."""
+
+    def run(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+        out, err = io.StringIO(), io.StringIO()
+        with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+            for name, text in settings.items():
+                patch.setenv(name, text)
+            code = cli.execute([*arguments])
+        return subprocess.CompletedProcess([*arguments], code, out.getvalue(), err.getvalue())
 
     return run
 

@@ -8,8 +8,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.repositories import ROOT, example_repository, git
-from tests.support import kfleet_program
+from tests.repositories import example_repository, git
+from tests.support import ROOT, kfleet_program
 
 BASH = shutil.which("bash") or "bash"
 DOCUMENT = (ROOT / "docs" / "pull-requests.md").read_text()

@@ -4,8 +4,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from tests.support import ROOT
+
 GIT = shutil.which("git") or "git"
-ROOT = Path(__file__).parent.parent
 
 
 def git(folder: Path, *arguments: str) -> str:

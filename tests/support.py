@@ -13,6 +13,8 @@ from typing import Any, Protocol
 from reconciler.errors import ClusterError
 from reconciler.sandbox.fleet import Sandbox
 
+ROOT = Path(__file__).parent.parent
+SEEDS = ROOT / "tests" / "seeds"
 OLD_KUEUE = "0.16.2"
 SLOWEST = 4  # how many times as long as here things may take elsewhere; only what fails waits that long
 

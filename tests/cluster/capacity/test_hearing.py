@@ -1,0 +1,82 @@
+"""What one-shot commands wait for on a message bus."""
+
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from reconciler.capacity.message import problem_of_message
+from reconciler.capacity.sources import Sources, find_sources
+from reconciler.edges.nats import Login, NatsFeed
+from reconciler.observations.buses import listen
+from reconciler.spec import FleetFiles, parse_fleet
+from tests.cluster.capacity.nats_servers import Server, running
+from tests.cluster.capacity.test_buses import publish
+from tests.support import eventually
+from tests.unit.capacity.documents import announcement
+from tests.unit.capacity.worlds import amounts
+
+pytestmark = pytest.mark.usefixtures("loopback")
+
+
+LONG = timedelta(minutes=10)
+FLEET = """apiVersion: kfleet.dev/v1alpha1
+kind: Fleet
+metadata: {{name: test}}
+---
+apiVersion: kfleet.dev/v1alpha1
+kind: Cluster
+metadata: {{name: hub}}
+spec: {{role: standalone}}
+---
+apiVersion: kfleet.dev/v1alpha1
+kind: Flavor
+metadata: {{name: cpu}}
+spec: {{capacity: {{source: nats, nats: {{connector: "nats://{}", subject: pools, pools: [cnaf]}}}}}}
+"""
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    with running(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def feed(server: Server) -> Iterator[NatsFeed]:
+    made = NatsFeed(Login((server.address,)), ["pools"], problem_of_message)
+    eventually(lambda: not made.heard().problem)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def sources(server: Server) -> Sources:
+    text = FLEET.format(server.address)
+    return find_sources(parse_fleet(FleetFiles("test", "", {"fleet/all.yaml": text.encode()})))
+
+
+def test_pool_that_said_only_garbage_has_not_spoken(server: Server, feed: NatsFeed, sources: Sources) -> None:
+    publish(server.address, ("pools.cnaf", b"no json"))
+    eventually(lambda: feed.heard().bad_count == 1)
+    speaking = threading.Timer(0.5, publish, (server.address, ("pools.cnaf", announcement("8"))))
+    speaking.start()
+    expected = frozenset(source for group in sources.groups for source in group.named)
+    heard = listen({server.address: feed}, sources, expected, LONG)
+    speaking.join()
+    (sighting,) = heard.sightings
+    assert sighting.amounts["cpu"] == amounts(cpu=8)["cpu"]
+    assert heard.bad == {server.address: 1} and heard.problems == ()
+
+
+def test_garbage_is_told_by_its_subject_and_only_where_somebody_asks_for_the_pool(
+    server: Server, feed: NatsFeed, sources: Sources
+) -> None:
+    good = announcement("8")
+    publish(server.address, ("pools.cnaf", good), ("pools.cnaf", b"no json"), ("pools.other", b"no json"))
+    eventually(lambda: feed.heard().bad_count == 2)
+    heard = listen({server.address: feed}, sources, frozenset(), timedelta())
+    assert heard.problems == (f"{server.address}: pools.cnaf: the message is no JSON",)
+    assert [sighting.amounts["cpu"] for sighting in heard.sightings] == [amounts(cpu=8)["cpu"]]

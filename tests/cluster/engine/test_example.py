@@ -1,0 +1,82 @@
+"""The fleet of this repository on real clusters, with today's Kueue and with an older one."""
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+import yaml
+
+from reconciler.objects import ClusterName
+from reconciler.sandbox.fleet import Sandbox
+from reconciler.sandbox.programs import DEFAULT_KUEUE
+from tests.cluster.engine.conftest import MakeWorld
+from tests.cluster.engine.worlds import World
+from tests.documents import Document
+from tests.support import ROOT, eventually
+
+FOURTH = ClusterName("fourth")
+NAMESPACES = ("astro", "genomics", "genomics-ci")
+# Each worker of the example once on either Kueue: worker2 runs the older one.
+PLACES = [
+    {"hub": "manager", "cnaf-gpu": "worker1", "cnaf-cpu": "worker2", "lyon-gpu": FOURTH},
+    {"hub": "manager", "cnaf-gpu": "worker2", "cnaf-cpu": "worker1", "lyon-gpu": FOURTH},
+    {"hub": "worker2", "cnaf-gpu": "worker1", "cnaf-cpu": "manager", "lyon-gpu": FOURTH},
+]
+
+
+@pytest.fixture(scope="module")
+def _fourth(fleet: Sandbox) -> Iterator[None]:
+    fleet.add_cluster(FOURTH, DEFAULT_KUEUE)
+    yield
+    fleet.remove_cluster(FOURTH)
+
+
+@pytest.fixture(params=PLACES, ids=["gpu-0.19", "gpu-0.16", "hub-0.16"])
+def example(make_world: MakeWorld, _fourth: None, request: pytest.FixtureRequest) -> World:
+    world = make_world("science", request.param)
+    for folder in ("fleet", "overlays"):
+        shutil.copytree(ROOT / folder, world.folder / folder)
+    eventually(lambda: not left_behind(world), 90)
+    path = world.folder / "fleet" / "clusters.yaml"
+    path.write_text(yaml.safe_dump_all([placed(world, entry) for entry in yaml.safe_load_all(path.read_text())]))
+    world.commit_all()
+    return world
+
+
+def left_behind(world: World) -> list[str]:
+    """Namespaces of the test before, which take some seconds to go."""
+    return [
+        name
+        for cluster in world.contexts
+        for name in NAMESPACES
+        if world.api(cluster).find(f"/api/v1/namespaces/{name}")
+    ]
+
+
+def placed(world: World, document: Document) -> Document:
+    """A cluster of the example as it is reached here."""
+    (own,) = [entry for entry in world.cluster_documents() if entry["metadata"]["name"] == document["metadata"]["name"]]
+    spec = {**document["spec"], "access": own["spec"]["access"], "kueue": own["spec"].get("kueue", {})}
+    return {**document, "spec": spec}
+
+
+def test_example_fleet_converges_and_stays_so(example: World) -> None:
+    planned = example.plan()
+    assert planned.code == 2 and set(planned.actions.values()) == {"create"}
+    example.converge()
+    assert len(example.versions()) == len(planned.actions) + len(example.contexts)
+    for cluster in example.contexts:
+        example.sandbox.stop(f"{example.contexts[cluster]}/kueue")
+        example.sandbox.restart(f"{example.contexts[cluster]}/kueue")
+    assert example.plan().code == 0
+    for cluster in example.contexts:
+        assert list(example.api(cluster).list("/apis/kueue.x-k8s.io/v1beta1/clusterqueues"))
+    assert example.plan().code == 0
+
+
+def test_example_fleet_goes_over_to_an_overlay_and_back(example: World) -> None:
+    example.converge()
+    assert example.plan("--overlay", "prod").code == 2
+    assert example.apply("--overlay", "prod").code == 0
+    assert example.plan("--overlay", "prod").code == 0
+    example.converge()

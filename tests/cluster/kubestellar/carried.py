@@ -1,0 +1,155 @@
+"""A fleet whose jobs kfleet places and real KubeStellar carries, and what tests look at."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from reconciler.edges.kubernetes import ApiServer
+from reconciler.ownership.applyset import MEMBER_LABEL
+from tests.cluster.engine.worlds import KUEUE_ROOT, World
+from tests.documents import Document
+from tests.support import eventually
+
+API = "kfleet.dev/v1alpha1"
+QUEUE = "science"
+NAMESPACE = "astro"
+WORKERS = ("worker1", "worker2")
+KUBESTELLAR = "/apis/control.kubestellar.io/v1alpha1"
+# In an order in which nothing waits for something else; on workers there are namespaces only.
+COLLECTIONS = (
+    f"{KUBESTELLAR}/bindingpolicies",
+    f"{KUBESTELLAR}/customtransforms",
+    f"{KUEUE_ROOT}/localqueues",
+    f"{KUEUE_ROOT}/clusterqueues",
+    f"{KUEUE_ROOT}/admissionchecks",
+    f"{KUEUE_ROOT}/resourceflavors",
+    "/api/v1/namespaces",
+)
+
+
+def document(kind: str, name: str, spec: dict[str, Any]) -> Document:
+    return {"apiVersion": API, "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+def documents(source: str = "nodes", **queue: Any) -> tuple[Document, ...]:
+    """Flavors like the nodes of the sandbox, one queue for both workers, one team; `source` is that of spot."""
+    quota = [
+        {"flavor": "spot", "resources": {"cpu": "100%"}},
+        {"flavor": "a100", "resources": {"cpu": "100%", "nvidia.com/gpu": "100%"}},
+    ]
+    return (
+        document("Flavor", "spot", {"nodeLabels": {"instance": "spot"}, "capacity": {"source": source}}),
+        document(
+            "Flavor",
+            "a100",
+            {
+                "clusters": {"names": ["worker2"]},
+                "nodeLabels": {"instance": "a100"},
+                "tolerations": [{"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}],
+                "capacity": {"source": "nodes"},
+            },
+        ),
+        document("Queue", QUEUE, {"dispatch": "kubestellar", "quota": quota, **queue}),
+        document("Tenant", NAMESPACE, {"namespaces": [NAMESPACE], "queue": QUEUE, "localQueue": "main"}),
+    )
+
+
+def job(
+    name: str, *, seconds: int = 0, count: int = 1, selector: dict[str, str] | None = None, **requests: str
+) -> Document:
+    """A Job of the team; `gpu` among the requests is nvidia.com/gpu, as most people write it: as a limit alone."""
+    limits = {"nvidia.com/gpu": requests.pop("gpu")} if "gpu" in requests else {}
+    container = {"name": "main", "image": "none", "resources": {"requests": requests, "limits": limits}}
+    pod: dict[str, Any] = {"restartPolicy": "Never", "containers": [container]}
+    if selector:
+        pod["nodeSelector"] = selector
+    metadata = {"annotations": {"pod-complete.stage.kwok.x-k8s.io/delay": f"{seconds}s"}}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"kueue.x-k8s.io/queue-name": "main"}},
+        "spec": {
+            "suspend": True,
+            "parallelism": count,
+            "completions": count,
+            "template": {"metadata": metadata, "spec": pod},
+        },
+    }
+
+
+def _path_in(collection: str, entry: dict[str, Any]) -> str:
+    root, _, plural = collection.rpartition("/")
+    namespace = entry["metadata"].get("namespace")
+    middle = f"/namespaces/{namespace}" if namespace else ""
+    return f"{root}{middle}/{plural}/{entry['metadata']['name']}"
+
+
+@dataclass(frozen=True)
+class Carried:
+    world: World
+
+    @property
+    def manager(self) -> ApiServer:
+        return self.world.api("manager")
+
+    def submit(self, manifest: Document) -> str:
+        """Create a job, and return its name when Kueue has decided about it."""
+        self.manager.create(manifest)
+        return str(manifest["metadata"]["name"])
+
+    def remove(self, name: str) -> None:
+        """Delete a job, and wait until no worker has it any more."""
+        if self.job(name):
+            self.manager.delete(f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs/{name}")
+        eventually(lambda: not any(self.job(name, worker) for worker in WORKERS))
+
+    def job(self, name: str, cluster: str = "manager") -> dict[str, Any] | None:
+        return self.world.api(cluster).find(f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs/{name}")
+
+    def label(self, name: str) -> str:
+        found = self.job(name) or {"metadata": {}}
+        return str((found["metadata"].get("labels") or {}).get("kubestellar.io/cluster", ""))
+
+    def workload(self, name: str) -> dict[str, Any]:
+        uid = (self.job(name) or {"metadata": {"uid": ""}})["metadata"]["uid"]
+        found = self.manager.list(f"{KUEUE_ROOT}/namespaces/{NAMESPACE}/workloads", f"kueue.x-k8s.io/job-uid={uid}")
+        return next(found, {})
+
+    def is_true(self, name: str, condition: str) -> bool:
+        conditions = (self.workload(name).get("status") or {}).get("conditions") or ()
+        return any(one["type"] == condition and one["status"] == "True" for one in conditions)
+
+    def message(self, name: str) -> str:
+        checks = (self.workload(name).get("status") or {}).get("admissionChecks") or ()
+        return next((one["message"] for one in checks if one["name"] == f"kubestellar-{QUEUE}"), "")
+
+    def reserving(self) -> int:
+        return int(self.world.queue(QUEUE, "manager")["status"].get("reservingWorkloads", 0))
+
+    def report(self, worker: str, cpu: str) -> None:
+        """ClusterMetrics of a worker that has one node of spot."""
+        path = "/apis/galaxy.kubestellar.io/v1alpha1/clustermetrics"
+        if self.manager.find(f"{path}/{worker}") is None:
+            kind = {"apiVersion": "galaxy.kubestellar.io/v1alpha1", "kind": "ClusterMetrics"}
+            self.manager.create({**kind, "metadata": {"name": worker}})
+        node = {"name": "reported", "labels": {"instance": "spot"}, "allocatableResources": {"cpu": cpu}}
+        self.manager.patch(f"{path}/{worker}/status", {"status": {"nodes": [node]}})
+
+    def quota(self, flavor: str) -> str:
+        groups = self.world.queue(QUEUE, "manager")["spec"]["resourceGroups"]
+        found = next(one for one in groups[0]["flavors"] if one["name"] == flavor)
+        return str(next(one["nominalQuota"] for one in found["resources"] if one["name"] == "cpu"))
+
+    def clean(self) -> None:
+        """Everything of the fleet, on whichever cluster it has something."""
+        for cluster in ("manager", *WORKERS):
+            api = self.world.api(cluster)
+            for path in COLLECTIONS if cluster == "manager" else COLLECTIONS[-1:]:
+                for entry in list(api.list(path, f"{MEMBER_LABEL}={self.world.set_name.id}")):
+                    api.delete(_path_in(path, entry))
+            api.delete(self.world.set_name.path)
+
+    def nodes_of(self, name: str, cluster: str) -> set[str]:
+        pods = self.world.api(cluster).list(
+            f"/api/v1/namespaces/{NAMESPACE}/pods", f"batch.kubernetes.io/job-name={name}"
+        )
+        return {pod["spec"].get("nodeName", "") for pod in pods}

@@ -1,0 +1,129 @@
+"""A kind of the fleet's own, with several pod templates: placed and withdrawn on a real API server."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from reconciler.apply import Patience
+from reconciler.apply.placements import place_jobs
+from reconciler.edges.kubernetes import ApiServer
+from reconciler.objects import Manifest, Ref
+from reconciler.placement import PlacementLook, QueuedJob
+from reconciler.placement.memory import read_placed
+from reconciler.plan.placements import plan_placements
+from reconciler.sandbox.fleet import Sandbox
+from reconciler.spec import FleetSpec
+from tests.cluster.definitions import held_definitions
+from tests.unit.placement.worlds import EAST, HUB, job, look, node, pods, spec_of
+
+GROUP = "example.org"
+TRAINS = f"/apis/{GROUP}/v1/namespaces/default/trains"
+KIND = f"{{apiVersion: {GROUP}/v1, kind: Train, templates: ['spec.parts[name].template', 'spec.head.*.template']}}"
+TOLERATION = {"key": "gpu", "operator": "Exists"}
+
+
+def schema(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties}
+
+
+def definition() -> dict[str, Any]:
+    """Its maps and lists merge as those of JobSets and of kubeflow's jobs do."""
+    text = {"type": "string"}
+    selector = {"type": "object", "additionalProperties": text, "x-kubernetes-map-type": "atomic"}
+    tolerations = {"type": "array", "items": schema(key=text, operator=text), "x-kubernetes-list-type": "atomic"}
+    template = schema(spec=schema(image=text, nodeSelector=selector, tolerations=tolerations))
+    parts = {
+        "type": "array",
+        "items": {**schema(name=text, template=template), "required": ["name"]},
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["name"],
+    }
+    head = {"type": "object", "additionalProperties": schema(template=template)}
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema(spec=schema(parts=parts, head=head))},
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"trains.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "scope": "Namespaced",
+            "names": {"plural": "trains", "kind": "Train"},
+            "versions": [version],
+        },
+    }
+
+
+def train() -> dict[str, Any]:
+    own = {"image": "a", "nodeSelector": {"zone": "b"}, "tolerations": [{"key": "own", "operator": "Exists"}]}
+    return {
+        "apiVersion": f"{GROUP}/v1",
+        "kind": "Train",
+        "metadata": {"name": "t", "namespace": "default", "labels": {"team": "x"}},
+        "spec": {
+            "parts": [
+                {"name": "one", "template": {"spec": own}},
+                {"name": "two", "template": {"spec": {"image": "b"}}},
+            ],
+            "head": {"Main": {"template": {"spec": {"image": "c"}}}},
+        },
+    }
+
+
+@pytest.fixture
+def server(kubestellar: Sandbox) -> Iterator[ApiServer]:
+    api = kubestellar.api("its")
+    with held_definitions(api, [definition()]):
+        yield api
+
+
+def queued(**more: Any) -> QueuedJob:
+    sets = [pods(1, {"cpu": "1"}, name=name, tolerations=(TOLERATION,)) for name in ("one", "two", "main")]
+    return replace(job("t", *sets), ref=Ref(HUB, GROUP, "Train", "default", "t"), **more)
+
+
+def carry_out(server: ApiServer, spec: FleetSpec, seen: PlacementLook, one: QueuedJob) -> Manifest:
+    live = server.get(f"{TRAINS}/t")
+    steps = plan_placements(spec, replace(seen, jobs=(one,), originals={one.ref: live}))
+    (outcome,) = place_jobs(server, steps, Patience())
+    assert outcome.is_done, outcome
+    return server.get(f"{TRAINS}/t")
+
+
+def test_every_template_of_a_kind_of_the_fleet_is_changed_and_comes_back(server: ApiServer) -> None:
+    before = server.create(train())
+    spec = spec_of(f"{{kinds: [{KIND}]}}")
+    seen = look([], east=[node("n", {"cpu": "8"})], west=[])
+    placed = carry_out(server, spec, seen, queued())
+    assert placed["metadata"]["labels"] == {"team": "x", "kubestellar.io/cluster": "east"}
+    parts = {part["name"]: part["template"]["spec"] for part in placed["spec"]["parts"]}
+    own = {"key": "own", "operator": "Exists"}
+    assert parts["one"] == {
+        "image": "a",
+        "nodeSelector": {"zone": "b", "class": "a100"},
+        "tolerations": [own, TOLERATION],
+    }
+    assert parts["two"] == {"image": "b", "nodeSelector": {"class": "a100"}, "tolerations": [TOLERATION]}
+    assert placed["spec"]["head"]["Main"]["template"]["spec"]["nodeSelector"] == {"class": "a100"}
+    way = read_placed(placed)
+    assert way is not None and (way.cluster, way.is_own) == (EAST, True)
+    back = carry_out(server, spec, seen, queued(placed=way, has_quota=False))
+    assert back["spec"] == before["spec"]
+    assert back["metadata"]["labels"] == {"team": "x"}
+    assert back["metadata"]["annotations"] == {"kfleet.dev/placement": '{"cluster": "east"}'}
+
+
+def test_job_that_went_away_is_not_made_again(server: ApiServer) -> None:
+    server.create(train())
+    spec, one = spec_of(f"{{kinds: [{KIND}]}}"), queued()
+    seen = look([one], east=[node("n", {"cpu": "8"})], west=[])
+    steps = plan_placements(spec, replace(seen, originals={one.ref: server.get(f"{TRAINS}/t")}))
+    server.delete(f"{TRAINS}/t")
+    assert [outcome.is_done for outcome in place_jobs(server, steps, Patience())] == [True]
+    assert server.find(f"{TRAINS}/t") is None

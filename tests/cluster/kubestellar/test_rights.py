@@ -1,0 +1,159 @@
+"""The role for KubeStellar: enough to bring a job out and home again, and not one right more."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler import cli
+from reconciler.rights import KUBESTELLAR, Right, kubestellar_objects
+from reconciler.sandbox.fleet import Sandbox
+from reconciler.spec.choices import Role
+from tests.cluster.deploy.requests import Request, kept_requests, read_requests
+from tests.cluster.deploy.worlds import AccountWorld, give_account, take_account
+from tests.cluster.engine.worlds import KUEUE_ROOT, SYSTEM
+from tests.cluster.kubestellar.carried import NAMESPACE, WORKERS, Carried, documents, job
+from tests.cluster.run.controllers import Controller
+from tests.documents import native
+from tests.support import eventually
+
+JOB = "told"
+PLACES = {"hub": "manager", **{worker: worker for worker in WORKERS}}
+# Asked for everywhere first, then where kfleet keeps its own.
+DENIED = {("list", "configmaps"), ("list", "secrets"), ("list", "serviceaccounts")}
+
+
+@pytest.fixture(scope="module")
+def asked(kubestellar: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Request]]:
+    """What kfleet asked of the manager in the life of a job; other requests bear the names of the sandbox."""
+    folder: Path = tmp_path_factory.mktemp("rights") / "repository"
+    world = AccountWorld(kubestellar, folder, "rights", PLACES)
+    eventually(lambda: not any(world.api(one).find(f"/api/v1/namespaces/{NAMESPACE}") for one in PLACES), 90)
+    _log_in(world)
+    carried = Carried(world)
+    try:
+        with kept_requests() as lines:
+            _tell(carried)
+        carried.remove(JOB)
+        followed = _follow(world)
+        with kept_requests() as last:
+            _empty(world)
+        requests = read_requests([*lines, *followed, *last])
+        yield [request for request in requests if request.cluster == "hub"]
+    finally:
+        carried.remove(JOB)
+        carried.clean()
+        _log_out(world)
+        _remove_released(world)
+
+
+def _log_in(world: AccountWorld) -> None:
+    give_account(world.sandbox, "manager", Role.MANAGER)
+    for manifest in kubestellar_objects():
+        world.api("hub").apply(manifest)
+    for worker in WORKERS:
+        world.api(worker).apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}})
+        contexts = ["--context", worker, "--manager-context", "manager"]
+        kubeconfig = ["--kubeconfig", str(world.sandbox.state.kubeconfig)]
+        assert cli.execute(["bootstrap", "worker", worker, "--apply", *contexts, *kubeconfig]) == 0
+    world.log_in("hub")
+
+
+def _log_out(world: AccountWorld) -> None:
+    api = world.api("hub")
+    for manifest in kubestellar_objects():
+        api.delete(api.path_of(manifest))
+    take_account(world.sandbox, "manager", Role.MANAGER)
+    for worker in WORKERS:
+        take_account(world.sandbox, worker, Role.WORKER)
+
+
+def _remove_released(world: AccountWorld) -> None:
+    """The namespace of the team, which kfleet lets go and never deletes."""
+    path = f"/api/v1/namespaces/{NAMESPACE}"
+    for api in map(world.api, PLACES):
+        if api.find(path):
+            api.delete(path)
+    eventually(lambda: not any(api.find(path) for api in map(world.api, PLACES)), 60)
+
+
+def _tell(carried: Carried) -> None:
+    """A job gets a place, loses its quota, gets another place, and ends there."""
+    world = carried.world
+    world.commit(*documents())
+    _apply(world)
+    name = carried.submit(job(JOB, cpu="1", selector={"instance": "spot"}))
+    _place(carried, name)
+    workload = f"{KUEUE_ROOT}/namespaces/{NAMESPACE}/workloads/{carried.workload(name)['metadata']['name']}"
+    carried.manager.patch(workload, {"spec": {"active": False}})
+    eventually(lambda: not carried.is_true(name, "QuotaReserved"))
+    _apply(world)
+    assert not carried.label(name)
+    # Its copy may still be there: the job waits until it is gone.
+    carried.manager.patch(workload, {"spec": {"active": True}})
+    eventually(lambda: carried.is_true(name, "QuotaReserved"))
+    _apply_until(world, lambda: bool(carried.label(name)))
+    _apply_until(world, lambda: carried.is_true(name, "Finished"))
+
+
+def _place(carried: Carried, name: str) -> None:
+    eventually(lambda: carried.is_true(name, "QuotaReserved"))
+    _apply(carried.world)
+    assert carried.label(name) in WORKERS
+
+
+def _follow(world: AccountWorld) -> list[dict[str, Any]]:
+    controller = Controller(world.folder, ("-v",))
+    try:
+        eventually(lambda: controller.metric("kfleet_leader") == 1, 60)
+        eventually(lambda: controller.metric("kfleet_reconcile_seconds_count") >= 1, 60)
+        assert controller.stop() == 0
+    finally:
+        controller.kill()
+    return controller.lines
+
+
+def _empty(world: AccountWorld) -> None:
+    """All but a flavor: a fleet without anything is refused."""
+    spare = native("ResourceFlavor", "spare", {}, "manager")
+    world.commit(spare, policy={"prune": {"maxDeletes": 100, "maxPercent": 100}})
+    _apply_until(world, lambda: not any(world.api("hub").list(f"{KUEUE_ROOT}/clusterqueues")))
+
+
+def _apply(world: AccountWorld) -> None:
+    applied = world.apply("--wait", "0")
+    assert applied.code == 0, applied.out + applied.err
+
+
+def _apply_until(world: AccountWorld, is_done: Callable[[], bool]) -> None:
+    """Again and again, as a CronJob would."""
+
+    def applied() -> bool:
+        _apply(world)
+        return is_done()
+
+    eventually(applied, 60)
+
+
+def test_role_is_enough_for_the_life_of_a_job(asked: list[Request]) -> None:
+    denied = {one for request in asked if request.status == 403 for one in request.asked}
+    assert {one for one in denied if (one.verb, one.plural) not in DENIED} == set()
+
+
+def test_role_has_no_right_that_is_not_used(asked: list[Request], kubestellar: Sandbox) -> None:
+    """Of kinds that this KubeStellar has, and that are defined here."""
+    allowed = {one for request in asked if request.status != 403 for one in request.asked}
+    unused = [
+        f"{verb} {right.plural}.{right.group}"
+        for right in KUBESTELLAR
+        if _is_served(kubestellar, right)
+        for verb in right.verbs
+        if not any(one.is_allowed_by(Right(right.group, right.plural, (verb,)), {}) for one in allowed)
+    ]
+    assert unused == []
+
+
+def _is_served(sandbox: Sandbox, right: Right) -> bool:
+    kinds = {(kind.group, kind.plural) for kind in sandbox.api("manager").discover()}
+    return (right.group, right.plural.partition("/")[0]) in kinds

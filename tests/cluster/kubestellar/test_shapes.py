@@ -1,0 +1,119 @@
+"""Every release's shape of a policy against its definition, checked strictly by a real API server."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from reconciler.apply import Patience
+from reconciler.apply.placements import FIELD_MANAGER, place_jobs
+from reconciler.desired import compute_desired
+from reconciler.edges.kubernetes import Access, ApiServer
+from reconciler.errors import ClusterError
+from reconciler.objects import ClusterName
+from reconciler.observations.kubestellar import observe_shape
+from reconciler.observations.placements import observe_placements
+from reconciler.observed import Observations
+from reconciler.placement import Verb
+from reconciler.placement.memory import ANNOTATION
+from reconciler.plan.placements import plan_placements
+from reconciler.sandbox.fleet import Sandbox
+from reconciler.spec.kubestellar import shape_of_release
+from tests.cluster.definitions import held_definitions
+from tests.support import eventually
+from tests.unit.placement.worlds import HUB, spec_of
+
+CRDS = Path(__file__).parent / "crds"
+RELEASES = ("0.22", "0.25", "0.26", "0.30")
+GROUP = "control.kubestellar.io"
+
+
+@pytest.fixture(scope="module")
+def server(kubestellar: Sandbox) -> Iterator[ApiServer]:
+    """A control plane with nothing in it."""
+    name = ClusterName("shapes")
+    kubestellar.add_cluster(name)
+    yield kubestellar.api(name)
+    kubestellar.remove_cluster(name)
+
+
+@pytest.fixture
+def installed(server: ApiServer, request: pytest.FixtureRequest) -> Iterator[ApiServer]:
+    """The same with the definitions of one release."""
+    definitions: list[dict[str, Any]] = list(yaml.safe_load_all((CRDS / f"{request.param}.yaml").read_text()))
+    with held_definitions(server, definitions):
+        yield server
+
+
+@pytest.mark.parametrize(("installed", "release"), [(one, one) for one in RELEASES], indirect=["installed"])
+def test_objects_are_taken_strictly_by_the_release_that_is_installed(installed: ApiServer, release: str) -> None:
+    spec = spec_of("{version: '0.1'}")
+    shape = observe_shape(spec, {HUB: installed})
+    assert shape == shape_of_release(release)
+    objects = [
+        entry.manifest
+        for entry in compute_desired(spec, Observations(policy_shape=shape)).objects
+        if entry.ref.group == GROUP
+    ]
+    kinds = {manifest["kind"] for manifest in objects}
+    assert kinds == {"BindingPolicy", "CustomTransform"} | ({"StatusCollector"} if release != "0.22" else set())
+    for manifest in objects:
+        kept = installed.apply(manifest)
+        assert kept["spec"] == manifest["spec"]
+
+
+@pytest.mark.parametrize(("installed", "wrong"), [("0.25", "0.26"), ("0.26", "0.25")], indirect=["installed"])
+def test_shape_of_another_release_is_refused(installed: ApiServer, wrong: str) -> None:
+    desired = compute_desired(spec_of(f"{{version: '{wrong}'}}"))
+    policies = [entry.manifest for entry in desired.objects if entry.ref.kind == "BindingPolicy"]
+    with pytest.raises(ClusterError, match="not declared in schema"):
+        installed.apply(policies[0])
+
+
+def test_manager_that_does_not_answer_is_a_gap_and_its_shape_is_not_known(server: ApiServer) -> None:
+    stranger = ApiServer(HUB, Access(server.access.server, server.access.ca, token=server.cluster))
+    look = observe_placements(spec_of(), {HUB: stranger})
+    assert look is not None and [(gap.cluster, gap.what) for gap in look.gaps] == [(HUB, "jobs for KubeStellar")]
+    assert observe_shape(spec_of(), {HUB: stranger}) is None
+    assert observe_placements(spec_of(), {}) is None
+
+
+def test_server_without_kueue_has_no_jobs_and_checks_to_be_activated(server: ApiServer) -> None:
+    look = observe_placements(spec_of(), {HUB: server})
+    assert look is not None and (look.jobs, look.gaps, look.inactive) == ((), (), {"kubestellar-q": {}})
+
+
+def test_jobs_of_the_last_queue_that_left_kubestellar_are_taken_back(server: ApiServer) -> None:
+    """One that was placed by us, one by somebody else; their users took both out of their queue."""
+    left = replace(spec_of(), queues=())
+    for name, annotations, manager in (
+        ("ours", {ANNOTATION: '{"cluster": "east"}'}, FIELD_MANAGER),
+        ("theirs", {}, "me"),
+    ):
+        server.create(held_job(name))
+        label = {"labels": {"kubestellar.io/cluster": "east"}, "annotations": annotations}
+        server.apply({**held_job(name), "metadata": {"name": name, "namespace": "default", **label}}, manager=manager)
+    eventually(lambda: observe_placements(left, {HUB: server}) is None)
+    definitions = list(yaml.safe_load_all((CRDS / "0.30.yaml").read_text()))
+    with held_definitions(server, definitions):
+        steps = plan_placements(left, eventually(lambda: observe_placements(left, {HUB: server})))
+        assert [(step.verb, step.ref.name) for step in steps] == [(Verb.WITHDRAW, "ours")]
+        assert all(outcome.is_done for outcome in place_jobs(server, steps, Patience()))
+        assert plan_placements(left, observe_placements(left, {HUB: server})) == ()
+
+
+def held_job(name: str) -> dict[str, Any]:
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "none"}]}}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"suspend": True, "template": template},
+    }
+
+
+def test_shape_is_not_known_where_kubestellar_is_not_installed(server: ApiServer) -> None:
+    assert observe_shape(spec_of(), {HUB: server}) is None

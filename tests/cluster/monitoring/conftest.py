@@ -1,0 +1,5 @@
+"""The same worlds and controllers as those of `kfleet run`."""
+
+from tests.cluster.run.conftest import start, world
+
+__all__ = ["start", "world"]

@@ -1,0 +1,106 @@
+"""Every metric that a dashboard or an alert names exists: in the real Kueue, after it had work, and in kfleet."""
+
+import json
+import re
+import ssl
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from reconciler.objects import Manifest
+from reconciler.sandbox.fleet import Sandbox
+from tests.cluster.engine.worlds import KUEUE_ROOT, World
+from tests.cluster.run.conftest import StartController
+from tests.documents import Document, flavor, queue, tenant, workload
+from tests.support import eventually
+from tests.unit.monitoring.names import named_labels, named_metrics, shown_labels
+
+READER = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "reader"}}
+
+
+def reader_rights(namespace: str) -> list[Manifest]:
+    """An account that may read Kueue's metrics, which Kueue shows to nobody else."""
+    rule = {"nonResourceURLs": ["/metrics"], "verbs": ["get"]}
+    api = "rbac.authorization.k8s.io/v1"
+    name = {"name": f"{namespace}-reader"}
+    subject = {"kind": "ServiceAccount", "name": "reader", "namespace": namespace}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", **name}
+    return [
+        {**READER, "metadata": {"name": "reader", "namespace": namespace}},
+        {"apiVersion": api, "kind": "ClusterRole", "metadata": name, "rules": [rule]},
+        {"apiVersion": api, "kind": "ClusterRoleBinding", "metadata": name, "roleRef": role, "subjects": [subject]},
+    ]
+
+
+@pytest.fixture(params=["worker1", "worker2"])
+def kueue_world(request: pytest.FixtureRequest, fleet: Sandbox, tmp_path: Path, unique: str) -> Iterator[World]:
+    """A fleet of one cluster, with today's Kueue or the older one."""
+    made = World(fleet, tmp_path / unique, unique, {request.param: request.param})
+    yield made
+    made.clean()
+
+
+def read_metrics(world: World) -> str:
+    cluster = next(iter(world.contexts))
+    api = world.api(cluster)
+    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 600}}
+    token = api.post(f"/api/v1/namespaces/{world.name}/serviceaccounts/reader/token", asked)["status"]["token"]
+    command = world.sandbox.state.part(f"{cluster}/kueue").command
+    path = next(word.removeprefix("--config=") for word in command if word.startswith("--config="))
+    address = yaml.safe_load(Path(path).read_text())["metrics"]["bindAddress"]
+    request = urllib.request.Request(f"https://{address}/metrics", headers={"Authorization": f"Bearer {token}"})
+    # Kueue signs this certificate itself.
+    context = ssl._create_unverified_context()  # noqa: S323
+    with urllib.request.urlopen(request, timeout=10, context=context) as answer:  # noqa: S310  (the address is above)
+        return str(answer.read().decode())
+
+
+def shown(text: str) -> set[str]:
+    return set(re.findall(r"^# TYPE (\w+) ", text, re.MULTILINE))
+
+
+def preempting(name: str) -> Document:
+    return queue(name, name, cpu="1", preemption={"withinClusterQueue": "LowerPriority"})
+
+
+def prioritized(name: str, namespace: str, priority: int) -> Document:
+    made = workload(name, namespace)
+    return {**made, "spec": {**made["spec"], "priority": priority}}
+
+
+def test_metrics_of_kueue_exist(kueue_world: World) -> None:
+    world, name = kueue_world, kueue_world.name
+    cluster = next(iter(world.contexts))
+    api = world.api(cluster)
+    world.commit(flavor(name), preempting(name), tenant(name, name))
+    world.converge()
+    for manifest in reader_rights(name):
+        api.apply(manifest)
+    # One workload is admitted, another one preempts it: that is all that the metrics count.
+    api.apply(prioritized("low", name, 1))
+    path = f"{KUEUE_ROOT}/namespaces/{name}/workloads"
+    eventually(lambda: "Admitted" in json.dumps(api.get(f"{path}/low").get("status", {})))
+    api.apply(prioritized("high", name, 100))
+    eventually(lambda: "Preempted" in json.dumps(api.get(f"{path}/low").get("status", {})))
+    wanted = named_metrics("kueue_")
+    assert len(wanted) > 10
+    eventually(lambda: wanted <= shown(read_metrics(world)) or None)
+    labels = shown_labels(read_metrics(world))
+    # The cluster is named by whoever collects the metrics of several.
+    lacking = {metric: names - labels[metric] - {"cluster"} for metric, names in named_labels("kueue_").items()}
+    assert {metric: names for metric, names in lacking.items() if names} == {}
+    for workload_name in ("low", "high"):
+        world.kubectl("delete", "workload", "-n", name, workload_name, "--wait=false", cluster=cluster)
+
+
+def test_metrics_of_kfleet_exist(world: World, start: StartController) -> None:
+    name = world.name
+    world.commit(flavor(name), queue(name, name), tenant(name, name))
+    controller = start()
+    eventually(lambda: controller.metric("kfleet_reconcile_seconds_count") >= 1)
+    wanted = named_metrics("kfleet_")
+    assert len(wanted) > 10
+    assert wanted - shown(controller.get("/metrics")[1]) == set()

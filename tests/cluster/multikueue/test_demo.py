@@ -1,0 +1,47 @@
+"""The demo: from empty clusters by one commit and one apply to jobs that ran where they fit."""
+
+import pytest
+
+from reconciler.cli.demo import show_pods
+from reconciler.sandbox.kubectl import kubectl
+from reconciler.sandbox.state import load_state
+from tests.support import Kfleet, eventually
+
+pytestmark = pytest.mark.usefixtures("loopback")
+
+
+def test_demo_takes_jobs_of_two_teams_to_the_workers_that_fit(kfleet: Kfleet) -> None:
+    try:
+        told = kfleet("demo")
+    finally:
+        kfleet("sandbox", "down", "--name", "demo")  # in case it did not come so far
+    assert told.returncode == 0, (told.stdout, told.stderr)
+    assert "+ Secret/kueue-system/multikueue-worker1" in told.stdout
+    # Only worker2 has GPUs.
+    assert "MultiKueue sent vision/train to worker2:" in told.stdout
+    assert "MultiKueue sent genomics/align to worker" in told.stdout
+    jobs = [line.split() for line in told.stdout.splitlines() if line.startswith(("genomics ", "vision "))]
+    assert [line[:4] for line in jobs] == [
+        ["genomics", "align", "Complete", "2/2"],
+        ["vision", "train", "Complete", "1/1"],
+    ]
+    assert "sandbox demo is down" in told.stdout
+
+
+def test_demo_that_is_kept_tells_how_to_go_on(kfleet: Kfleet, capsys: pytest.CaptureFixture[str]) -> None:
+    told = kfleet("demo", "--keep")
+    try:
+        lines = [line.strip() for line in told.stdout.splitlines()]
+        path = next(line.removeprefix("export KUBECONFIG=") for line in lines if line.startswith("export KUBECONFIG="))
+        repository = next(line.removeprefix("cd ") for line in lines if line.startswith("cd "))
+        status = kfleet("status", "--repo", repository, KUBECONFIG=path)
+        assert status.returncode == 0, (status.stdout, status.stderr)
+        assert "worker2: ok" in status.stdout
+        # On a slow machine a job may be over, and its pods gone, before anybody looks.
+        state = load_state("demo")
+        eventually(lambda: not kubectl(state, "worker2", "get", "pods", "-n", "vision", "-o", "name"))
+        show_pods(state, "worker2", "vision", "train")
+        assert capsys.readouterr().out == "it has ended already\n"
+    finally:
+        down = kfleet("sandbox", "down", "--name", "demo")
+    assert down.returncode == 0, down.stderr

@@ -1,0 +1,92 @@
+"""What kfleet may do, on a server that cannot list it because others than its roles decide too."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from reconciler.edges.kubernetes import Access, ApiServer
+from reconciler.links import Permission
+from reconciler.objects import Check, ClusterName, Manifest, Obstacle
+from reconciler.observations.links import RULES_REVIEW, ask_permissions
+from reconciler.pipeline.online import Connections, observe_fleet, obstacles_of, view_fleet
+from tests.cluster.engine.conftest import make_world, world
+from tests.cluster.engine.worlds import SYSTEM, World
+from tests.documents import flavor, queue
+from tests.support import eventually
+
+__all__ = ["make_world", "world"]
+RBAC = "rbac.authorization.k8s.io"
+RULES = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list"]}]
+NAME = ClusterName("worker1")
+
+
+class UnsureServer(ApiServer):
+    """A server with a webhook that allows what its roles do not: it lists what it knows, and says there is more."""
+
+    def post(self, path: str, body: Manifest) -> dict[str, Any]:
+        answer = super().post(path, body)
+        return {**answer, "status": {**answer["status"], "incomplete": True}} if path == RULES_REVIEW else answer
+
+
+@pytest.fixture
+def reader(world: World) -> Iterator[Access]:
+    """An account that may look at everything, and change nothing."""
+    api, name = world.api(), f"{world.name}-reader"
+    account = {"name": name, "namespace": SYSTEM}
+    named = {"apiVersion": f"{RBAC}/v1", "metadata": {"name": name}}
+    binding = {
+        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": name},
+        "subjects": [{"kind": "ServiceAccount", **account}],
+    }
+    api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})
+    api.create({**named, "kind": "ClusterRole", "rules": RULES})
+    api.create({**named, "kind": "ClusterRoleBinding", **binding})
+    path = f"/api/v1/namespaces/{SYSTEM}/serviceaccounts/{name}"
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    token = api.post(f"{path}/token", request)["status"]["token"]
+    yield Access(api.access.server, api.access.ca, token=token)
+    api.delete(path)
+    api.delete(f"/apis/{RBAC}/v1/clusterrolebindings/{name}")
+    api.delete(f"/apis/{RBAC}/v1/clusterroles/{name}")
+
+
+@pytest.fixture
+def unsure() -> Iterator[Callable[[Access], UnsureServer]]:
+    opened: list[UnsureServer] = []
+
+    def begin(access: Access) -> UnsureServer:
+        opened.append(UnsureServer(NAME, access))
+        return opened[-1]
+
+    yield begin
+    for server in opened:
+        server.close()
+
+
+def test_permissions_are_asked_one_by_one(world: World, reader: Access, unsure: Callable[..., UnsureServer]) -> None:
+    allowed = {Permission("get", "", "configmaps", SYSTEM), Permission("list", "batch", "jobs")}
+    denied = {Permission("create", "", "configmaps", SYSTEM), Permission("create", "", "serviceaccounts/token", SYSTEM)}
+    server = unsure(reader)
+    # What an account may do is known a moment after it was said.
+    eventually(lambda: set(ask_permissions(server, allowed | denied)) == allowed)
+    assert set(ask_permissions(unsure(world.api().access), allowed | denied)) == allowed | denied
+
+
+def test_rights_that_only_a_question_can_tell_are_told(
+    world: World, reader: Access, unsure: Callable[..., UnsureServer]
+) -> None:
+    world.commit(flavor(world.name), queue(world.name, world.name))
+    assert obstacles(world, unsure(world.api().access)) == ()
+    server = unsure(reader)
+    eventually(lambda: ask_permissions(server, [Permission("list", "", "configmaps")]))
+    (found,) = eventually(lambda: obstacles(world, server))
+    assert (found.cluster, found.check) == (NAME, Check.RIGHTS)
+    assert found.problem.startswith("kfleet may not create, patch configmaps; ")
+    assert "create, patch, delete clusterqueues.kueue.x-k8s.io" in found.problem
+
+
+def obstacles(world: World, server: UnsureServer) -> tuple[Obstacle, ...]:
+    connections = Connections({NAME: server})
+    computed = observe_fleet(world.computed(), connections, is_thorough=True)
+    return obstacles_of(computed, view_fleet(computed, connections), connections.ports)

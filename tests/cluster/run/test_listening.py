@@ -1,0 +1,193 @@
+"""Buses of a process that goes on: one without a login keeps no other one from being heard."""
+
+import asyncio
+import gc
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import nats
+import pytest
+
+from reconciler.capacity.model import CapacityLook
+from reconciler.edges.access import open_context
+from reconciler.errors import ClusterError
+from reconciler.observations.capacity import ledger_place
+from reconciler.observations.ledger import keep_ledger
+from reconciler.ports import Heard
+from reconciler.run.listening import RENEWED_AFTER, SHORTEST_REST, Listening
+from reconciler.sandbox.fleet import Sandbox
+from reconciler.spec import FleetFiles, FleetSpec, parse_fleet
+from tests.cluster.capacity.nats_servers import running
+from tests.cluster.faults.proxy import Deed, Fault, proxied
+from tests.support import eventually
+from tests.unit.capacity.documents import announcement
+from tests.unit.capacity.worlds import remembered
+
+pytestmark = pytest.mark.usefixtures("loopback")
+
+
+LOCKED = "127.0.0.1:1"
+VARIABLE = "KFLEET_TEST_NATS_TOKEN"
+FLEET = f"""apiVersion: kfleet.dev/v1alpha1
+kind: Fleet
+metadata: {{name: test}}
+spec: {{nats: [{{servers: ["{LOCKED}"], token: {{env: {VARIABLE}}}}}]}}
+---
+apiVersion: kfleet.dev/v1alpha1
+kind: Cluster
+metadata: {{name: hub}}
+spec: {{role: standalone}}
+"""
+
+
+def spec_of(*addresses: str, locked: str = LOCKED, pattern: str = "^") -> FleetSpec:
+    """A fleet with a flavor of each bus; the `locked` one wants a token."""
+    flavors = (
+        f"""---
+apiVersion: kfleet.dev/v1alpha1
+kind: Flavor
+metadata: {{name: flavor-{number}}}
+spec: {{capacity: {{source: nats, nats: {{connector: "nats://{address}", subject: pools, poolRegExp: "{pattern}"}}}}}}
+"""
+        for number, address in enumerate(addresses)
+    )
+    text = FLEET.replace(LOCKED, locked) + "".join(flavors)
+    return parse_fleet(FleetFiles("test", "", {"fleet/all.yaml": text.encode()}))
+
+
+@pytest.fixture
+def listening() -> Iterator[Listening]:
+    """One that has its ledger at hand already, so that no cluster has to be asked for it."""
+    made = Listening(lambda _: None)
+    made.remember(spec_of(), {}, CapacityLook(datetime.now(UTC)))
+    yield made
+    made.close()
+
+
+def test_bus_without_a_login_is_told_and_leaves_the_others_open(listening: Listening, tmp_path: Path) -> None:
+    with running(tmp_path) as server:
+        spec = spec_of(server.address, LOCKED)
+        first = listening.looking(spec, {}).buses
+        second = listening.looking(spec, {}).buses
+        assert first and second
+        assert first.ports.keys() == {server.address} and VARIABLE in first.problems[LOCKED]
+        assert second.ports[server.address] is first.ports[server.address]
+        assert second.problems == first.problems
+
+
+def test_bus_that_nobody_asks_for_any_more_is_closed_and_the_others_stay(listening: Listening, tmp_path: Path) -> None:
+    with running(tmp_path) as one, running(tmp_path) as other:
+        both = listening.looking(spec_of(one.address, other.address), {}).buses
+        left = listening.looking(spec_of(other.address), {}).buses
+        assert both and left
+        assert both.ports.keys() == {one.address, other.address}
+        assert left.ports == {other.address: both.ports[other.address]}
+
+
+def test_bus_whose_login_comes_later_is_opened_then(
+    listening: Listening, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running(tmp_path) as server:
+        assert (before := listening.looking(spec_of(LOCKED), {}).buses) and before.problems
+        monkeypatch.setenv(VARIABLE, "sesame")
+        # Another bus beside it is news, so all that is missing is tried again without a wait.
+        after = listening.looking(spec_of(server.address, LOCKED), {}).buses
+        assert after and after.ports.keys() == {server.address, LOCKED} and not after.problems
+
+
+# The library leaves the connections of its refused attempts to the garbage collector.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_login_is_read_again_where_the_bus_was_not_heard_for_a_while(
+    listening: Listening, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, "old")
+
+    def heard() -> Heard:
+        buses = listening.looking(spec, {}).buses
+        assert buses is not None
+        return buses.ports[server.address].heard()
+
+    with running(tmp_path, 'authorization: { token: "new" }') as server:
+        spec = spec_of(server.address, locked=server.address)
+        eventually(lambda: "uthorization" in heard().problem)
+        look = CapacityLook(datetime.now(UTC))
+        due = listening.due(spec, look)
+        assert due is not None and timedelta() <= due <= timedelta(seconds=RENEWED_AFTER)
+        monkeypatch.delenv(VARIABLE)
+        monkeypatch.setattr("reconciler.run.listening.RENEWED_AFTER", 0.0)
+        assert "uthorization" in heard().problem  # there is no other login: the one that there was is kept
+        monkeypatch.setenv(VARIABLE, "new")
+        heard()
+        monkeypatch.setattr("reconciler.run.listening.RENEWED_AFTER", RENEWED_AFTER)
+        eventually(lambda: not heard().problem)
+        assert listening.due(spec, look) is None
+    gc.collect()  # here, and not in some other test
+
+
+def test_bus_with_news_all_the_time_wakes_now_and_then(tmp_path: Path) -> None:
+    woken: list[str] = []
+    listening = Listening(woken.append)
+    spec = spec_of()
+    listening.remember(spec, {}, CapacityLook(datetime.now(UTC)))
+    with running(tmp_path) as server:
+        spec = spec_of(server.address)
+        buses = listening.looking(spec, {}).buses
+        assert buses is not None
+        feed = buses.ports[server.address]
+        eventually(lambda: not feed.heard().problem)
+        before, started = len(woken), time.monotonic()
+        many = publish_for(server.address, 2.0)
+        last = announcement(str(many - 1))
+        eventually(lambda: feed.heard().messages["pools.a"].payload == last)
+        wakeups, seconds = len(woken) - before, time.monotonic() - started
+        # However far apart the messages are on a slow machine: as often as they rest at first, and no more.
+        assert 0 < wakeups <= min(many, seconds / SHORTEST_REST + 2)
+    listening.close()
+
+
+def publish_for(address: str, seconds: float) -> int:
+    """Something new all the time; how many messages that were."""
+
+    async def send() -> int:
+        connection = await nats.connect(address)
+        ended, number = time.monotonic() + seconds, 0
+        while time.monotonic() < ended:
+            await connection.publish("pools.a", announcement(str(number)))
+            await connection.flush()
+            number += 1
+            await asyncio.sleep(0.005)
+        await connection.drain()
+        return number
+
+    return asyncio.run(send())
+
+
+def test_bus_is_asked_anew_for_pools_that_came_later(listening: Listening, tmp_path: Path) -> None:
+    with running(tmp_path) as server:
+        before = listening.looking(spec_of(server.address), {}).buses
+        same = listening.looking(spec_of(server.address), {}).buses
+        after = listening.looking(spec_of(server.address, pattern="lyon"), {}).buses
+        assert before and same and after
+        assert same.ports[server.address] is before.ports[server.address] is not after.ports[server.address]
+
+
+def test_ledger_that_cannot_be_read_stops_the_cycle_until_it_can(fleet: Sandbox, tmp_path: Path) -> None:
+    listening, spec, kept = Listening(lambda _: None), spec_of(LOCKED), remembered(cpu=100)
+    place = ledger_place(spec)
+    keep_ledger(fleet.api("worker1"), place, kept)
+    with proxied(fleet, "worker1") as proxy:
+        port = open_context("hub", "worker1", str(proxy.kubeconfig(tmp_path / "proxy.kubeconfig")))
+        proxy.inject(Fault(Deed.ANSWER, place.path, "GET", status=500))
+        with pytest.raises(ClusterError, match="its ledger cannot be read"):
+            listening.looking(spec, {port.cluster: port})
+        found = listening.looking(spec, {port.cluster: port}).kept
+        assert found is not None and found.ledger == kept
+        listening.forget()
+        with pytest.raises(ClusterError, match="its ledger cannot be read"):
+            listening.looking(spec, {})
+        assert listening.looking(spec_of(), {}).kept is None
+        port.close()
+    fleet.api("worker1").delete(place.path)
+    listening.close()

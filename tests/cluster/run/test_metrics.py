@@ -1,0 +1,22 @@
+"""Every metric that the documents name exists, and every metric that exists is documented."""
+
+import re
+
+from tests.cluster.engine.worlds import World
+from tests.cluster.run.conftest import StartController
+from tests.documents import flavor, queue, tenant
+from tests.support import ROOT, eventually
+
+DOCUMENT = ROOT / "docs" / "run.md"
+
+
+def test_metrics_are_those_of_the_document(world: World, start: StartController) -> None:
+    name = world.name
+    world.commit(flavor(name), queue(name, name), tenant(name, name))
+    controller = start()
+    eventually(lambda: controller.metric("kfleet_reconcile_seconds_count") >= 1)
+    _, text = controller.get("/metrics")
+    shown = set(re.findall(r"^# TYPE (kfleet_\w+) ", text, re.MULTILINE))
+    shown = {name for name in shown if not name.endswith("_created")}
+    documented = set(re.findall(r"^\| `(kfleet_\w+)` \|", DOCUMENT.read_text(), re.MULTILINE))
+    assert shown == documented

@@ -1,5 +1,0 @@
-"""The same worlds and controllers as those of `kfleet run`."""
-
-from tests.run.conftest import start, world
-
-__all__ = ["start", "world"]

@@ -1,0 +1,70 @@
+"""Two tiers of tests: `unit` needs this process and files only, `cluster` talks to real servers.
+
+The fixtures of a test decide. Whatever starts a server asks for `loopback`, directly or through another fixture, and
+so does a test that is in tests/cluster. All others are in tests/unit, where a socket fails the test.
+"""
+
+import itertools
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+LOOPBACK = "loopback"
+UNIT = Path(__file__).parent / "unit"
+# Every worker has these for itself. Other fixtures that outlive a test keep their tests on one worker.
+_PER_WORKER = frozenset({LOOPBACK, "fleet", "_programs", "_own_state_folder"})
+
+
+def is_cluster_test(item: pytest.Item) -> bool:
+    return LOOPBACK in _fixtures(item)
+
+
+def mark_tiers(items: Iterable[pytest.Item]) -> None:
+    """Mark the tests that need servers, and refuse those that are in the folder of the other tier."""
+    misplaced = []
+    for item in items:
+        if is_cluster_test(item):
+            item.add_marker(pytest.mark.cluster)
+        if is_cluster_test(item) is item.path.is_relative_to(UNIT):
+            misplaced.append(item.nodeid)
+    if misplaced:
+        raise pytest.UsageError(
+            "tests/unit holds the tests without servers, tests/cluster those whose fixtures ask for `loopback`; "
+            f"in the wrong folder: {', '.join(misplaced)}"
+        )
+
+
+def mark_groups(items: Iterable[pytest.Item]) -> None:
+    """Keep on one worker what shares something expensive: a file of the unit tier, a fixture that outlives a test."""
+    for item in items:
+        if group := _group(item):
+            item.add_marker(pytest.mark.xdist_group(group))
+
+
+def _group(item: pytest.Item) -> str:
+    if not is_cluster_test(item):
+        return item.path.stem
+    shared = next(iter(_shared(item)), None)
+    if shared is None:
+        return ""
+    return shared.argname if shared.scope == "session" else shared.baseid.replace("/", ".")
+
+
+def _shared(item: pytest.Item) -> Iterable[pytest.FixtureDef[object]]:
+    """The fixtures of a test that are made once for several, those of the widest scope first."""
+    definitions = getattr(item, "_fixtureinfo").name2fixturedefs.values()  # noqa: B009  (not a public attribute)
+    found = [
+        definition
+        for definition in itertools.chain.from_iterable(definitions)
+        if definition.scope != "function" and definition.argname not in _PER_WORKER and _is_ours(definition)
+    ]
+    return sorted(found, key=lambda definition: (definition.scope != "session", len(definition.baseid)))
+
+
+def _is_ours(definition: pytest.FixtureDef[object]) -> bool:
+    return definition.func.__module__.startswith("tests.")
+
+
+def _fixtures(item: pytest.Item) -> list[str]:
+    return list(getattr(item, "fixturenames", ()))

@@ -1,0 +1,112 @@
+"""Nodes to the capacity of flavors."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.capacity.nodes import Node, count
+from reconciler.observations.nodes import read_node, requests_by_node
+from reconciler.quantity import parse, total
+from reconciler.spec.model import Flavor
+from tests.unit.capacity.worlds import amounts
+from tests.unit.desired.fleets import spec_of
+
+TAINT = {"key": "gpu", "value": "a100", "effect": "NoSchedule"}
+
+
+def flavor(name: str = "gpu", labels: str = "{class: gpu}", more: str = "", capacity: str = "source: nodes") -> Flavor:
+    text = (
+        f"kind: Flavor\nmetadata: {{name: {name}}}\nspec:\n  nodeLabels: {labels}\n  capacity: {{{capacity}}}\n{more}"
+    )
+    return spec_of(text).flavors[0]
+
+
+def node(name: str = "n", cpu: str = "8", **more: Any) -> Node:
+    return Node(name, more.pop("labels", {"class": "gpu"}), more.pop("taints", ()), amounts(cpu=cpu), **more)
+
+
+def test_nodes_are_added_up_by_the_flavor_whose_labels_they_carry() -> None:
+    other = flavor("cpu", "{class: cpu}")
+    nodes = [
+        node("a"),
+        node("b", labels={"class": "gpu", "zone": "x"}),
+        node("c", labels={"class": "cpu"}),
+        node("d", labels={}),
+    ]
+    counted = count(nodes, [flavor(), other])
+    assert counted.capacities == {"gpu": amounts(cpu=16), "cpu": amounts(cpu=8)}
+    assert counted.nodes == {"gpu": 2, "cpu": 1}
+    assert counted.unmatched == ("d",)
+
+
+@pytest.mark.parametrize("lost", [node(is_usable=False), node(taints=(TAINT,))])
+def test_node_that_takes_no_jobs_does_not_count_and_is_no_stranger(lost: Node) -> None:
+    counted = count([lost], [flavor()])
+    assert (counted.capacities, counted.unmatched) == ({"gpu": amounts(cpu=0)}, ())
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "  tolerations: [{key: gpu, operator: Exists}]\n",
+        "  nodeTaints: [{key: gpu, value: a100, effect: NoSchedule}]\n",
+    ],
+)
+def test_tainted_node_counts_for_a_flavor_that_bears_the_taint(more: str) -> None:
+    assert count([node(taints=(TAINT,))], [flavor(more=more)]).capacities == {"gpu": amounts(cpu=8)}
+
+
+def test_soft_taint_is_no_obstacle() -> None:
+    soft = {**TAINT, "effect": "PreferNoSchedule"}
+    assert count([node(taints=(soft,))], [flavor()]).capacities == {"gpu": amounts(cpu=8)}
+
+
+def test_what_runs_outside_of_kueue_is_taken_off_where_asked() -> None:
+    busy = [node("a", other=amounts(cpu=3)), node("b", other=amounts(cpu=100))]
+    asking = flavor(capacity="source: nodes, subtractOther: true")
+    assert count(busy, [asking]).capacities == {"gpu": amounts(cpu=5)}
+    assert count(busy, [flavor()]).capacities == {"gpu": amounts(cpu=16)}
+
+
+@given(st.lists(st.tuples(st.integers(0, 100), st.booleans(), st.booleans()), max_size=8))
+def test_capacity_is_the_sum_of_the_nodes_that_count(shapes: list[tuple[int, bool, bool]]) -> None:
+    nodes = [
+        node(f"n{number}", str(cpu), is_usable=is_usable, labels={"class": "gpu"} if is_ours else {})
+        for number, (cpu, is_usable, is_ours) in enumerate(shapes)
+    ]
+    counted = count(nodes, [flavor()])
+    expected = [parse(cpu) for cpu, is_usable, is_ours in shapes if is_usable and is_ours]
+    assert counted.capacities["gpu"].get("cpu", parse(0)) == total(expected)
+
+
+def manifest(ready: str = "True", **spec: Any) -> dict[str, Any]:
+    return {
+        "metadata": {"name": "n", "labels": {"class": "gpu"}},
+        "spec": spec,
+        "status": {"allocatable": {"cpu": "8"}, "conditions": [{"type": "Ready", "status": ready}]},
+    }
+
+
+def test_node_is_usable_when_it_is_ready_and_takes_pods() -> None:
+    assert read_node(manifest(), {}).is_usable
+    assert not read_node(manifest(ready="Unknown"), {}).is_usable
+    assert not read_node(manifest(unschedulable=True), {}).is_usable
+    assert not read_node({"metadata": {"name": "n"}}, {}).is_usable
+
+
+def test_requests_of_pods_are_counted_as_the_scheduler_does() -> None:
+    def container(cpu: str, **more: Any) -> dict[str, Any]:
+        return {"resources": {"requests": {"cpu": cpu}}, **more}
+
+    def pod(node_name: str, phase: str = "Running", **spec: Any) -> dict[str, Any]:
+        return {"spec": {"nodeName": node_name, **spec}, "status": {"phase": phase}}
+
+    plain = pod("a", containers=[container("1"), container("500m")], overhead={"cpu": "100m"})
+    with_init = pod(
+        "a", containers=[container("1")], initContainers=[container("3"), container("1", restartPolicy="Always")]
+    )
+    ended, unbound = pod("a", "Succeeded", containers=[container("9")]), pod("", containers=[container("9")])
+    found = requests_by_node([plain, with_init, ended, unbound])
+    assert found == {"a": amounts(cpu="4600m", pods=2)}

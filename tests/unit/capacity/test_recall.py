@@ -1,0 +1,55 @@
+"""Pools as the objects of a cluster remember them."""
+
+from typing import Any
+
+from reconciler.capacity.recall import recall_pools
+from reconciler.desired import compute_desired
+from reconciler.observed import Observations
+from tests.unit.capacity.test_masterqueue import MASTER, pool
+from tests.unit.capacity.worlds import START, amounts
+from tests.unit.desired.fleets import spec_of
+
+NOBODY: frozenset[str] = frozenset()
+
+
+def live(*pools: Any) -> tuple[list[Any], list[Any]]:
+    """The queues and flavors of a cluster on which these pools were written."""
+    objects = compute_desired(spec_of(MASTER), Observations(pools=pools)).objects
+    return (
+        [entry.manifest for entry in objects if entry.ref.kind == "ClusterQueue"],
+        [entry.manifest for entry in objects if entry.ref.kind == "ResourceFlavor"],
+    )
+
+
+def recalled(*pools: Any, used: frozenset[str] = NOBODY, master: str = MASTER) -> dict[str, Any]:
+    queues, flavors = live(*pools)
+    found = recall_pools(spec_of(master).master_queues[0], queues, flavors, used, START)
+    return {sighting.source.place.name: sighting for sighting in found}  # type: ignore[union-attr]
+
+
+def test_pools_are_recalled_in_the_order_of_the_queue_with_what_they_said() -> None:
+    lyon = pool(
+        "lyon",
+        amounts=amounts(cpu=4),
+        labels={"site": "lyon"},
+        taints=({"key": "k", "value": "v", "effect": "NoSchedule"},),
+    )
+    found = recalled(lyon, pool("CNAF_T1", amounts=amounts(cpu=2)))
+    assert list(found) == ["lyon", "CNAF_T1"]
+    assert found["lyon"].labels == {"site": "lyon"}
+    assert found["lyon"].taints == lyon.taints
+    assert found["lyon"].amounts["cpu"] == lyon.amounts["cpu"]
+
+
+def test_pool_that_gives_nothing_is_recalled_only_where_it_is_used() -> None:
+    gone = pool("cnaf", amounts=amounts(cpu=0))
+    assert recalled(gone) == {}
+    assert list(recalled(gone, used=frozenset({"main-nats-cnaf"}))) == ["cnaf"]
+
+
+def test_pool_that_nobody_asks_for_any_more_is_forgotten() -> None:
+    assert recalled(pool("cnaf"), master=MASTER.replace('".*"', "^lyon$")) == {}
+
+
+def test_nothing_is_recalled_from_an_empty_cluster() -> None:
+    assert recall_pools(spec_of(MASTER).master_queues[0], (), (), NOBODY, START) == ()

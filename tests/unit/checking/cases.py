@@ -1,0 +1,205 @@
+"""Jobs, each with a queue of its own, and what becomes of them: the table that Kueue itself is asked about.
+
+The queue of a case is named as the case, so that no job takes the room of another.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from reconciler.checking import Reason, Verdict
+from tests.unit.checking.jobs import (
+    LEAST,
+    PRIORITY,
+    Document,
+    asking,
+    deployment,
+    job,
+    job_set,
+    mini_cluster,
+    pod,
+    pod_spec,
+    pytorch_job,
+    ray_job,
+)
+
+KUEUE = "kueue.x-k8s.io/v1beta2"
+EIGHT = {"cpu": "8", "memory": "32Gi"}
+ON_SMALL = [("small", EIGHT)]
+ON_BOTH = [("small", EIGHT), ("big", {"cpu": "16", "memory": "64Gi"})]
+LABEL = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A job and its queue; `offline` is set where the files alone tell something else than the clusters."""
+
+    manifest: Document
+    verdict: Verdict = Verdict.ADMITTED
+    reason: Reason | None = None
+    quota: list[tuple[str, dict[str, str]]] = field(default_factory=lambda: ON_SMALL)
+    more: Document = field(default_factory=dict)
+    local: Document = field(default_factory=dict)
+    others: tuple[Document, ...] = ()
+    offline: Verdict | None = None
+    filler: Document | None = None
+
+    @property
+    def name(self) -> str:
+        return str(self.manifest["metadata"]["name"])
+
+
+def never(manifest: Document, reason: Reason, **more: Any) -> Case:
+    return Case(manifest, Verdict.NEVER, reason, **more)
+
+
+def affinity(key: str, operator: str, *values: str) -> Document:
+    term = {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
+    return {"nodeAffinity": {LABEL: {"nodeSelectorTerms": [term]}}}
+
+
+def queue(name: str, quota: list[tuple[str, dict[str, Any]]], **more: Any) -> Document:
+    """A ClusterQueue with a group for each set of resources; a resource with limits is a map."""
+    groups: dict[tuple[str, ...], list[Document]] = {}
+    for flavor, amounts in quota:
+        entries = [
+            {"name": key, **(value if isinstance(value, dict) else {"nominalQuota": value})}
+            for key, value in amounts.items()
+        ]
+        groups.setdefault(tuple(amounts), []).append({"name": flavor, "resources": entries})
+    listed = [{"coveredResources": list(names), "flavors": flavors} for names, flavors in groups.items()]
+    spec = {"namespaceSelector": {}, "resourceGroups": listed, **more}
+    return {"apiVersion": KUEUE, "kind": "ClusterQueue", "metadata": {"name": name}, "spec": spec}
+
+
+def lender(name: str, **limits: str) -> Document:
+    return queue(f"{name}-lender", [("small", {"cpu": {"nominalQuota": "8", **limits}})], cohortName=name)
+
+
+CPU_ONLY = [("small", {"cpu": "8"})]
+BORROWER: list[tuple[str, dict[str, Any]]] = [("small", {"cpu": {"nominalQuota": "4", "borrowingLimit": "2"}})]
+TOLERATION = {"key": "dedicated", "operator": "Equal", "value": "big", "effect": "NoSchedule"}
+ONE = pod_spec(asking(cpu="1"))
+TEN = pod_spec(asking(cpu="10"))
+SIDECAR = {**asking("side", cpu="4"), "restartPolicy": "Always"}
+
+CASES = (
+    Case(job("fits", ONE)),
+    Case(job("exactly", pod_spec(asking(cpu="2", memory="8Gi")), parallelism=4, completions=4)),
+    never(job("toomany", pod_spec(asking(cpu="2")), parallelism=5, completions=5), Reason.TOO_LARGE),
+    Case(job("fewdone", pod_spec(asking(cpu="2")), parallelism=5, completions=3)),
+    never(job("bylimits", pod_spec(asking(limits={"cpu": "9"}))), Reason.TOO_LARGE),
+    never(job("byinit", pod_spec(ONE["containers"][0], initContainers=[asking("init", cpu="9")])), Reason.TOO_LARGE),
+    Case(job("smallinit", pod_spec(asking("a", cpu="4"), asking("b", cpu="4"), initContainers=[asking("c", cpu="7")]))),
+    never(job("sidecar", pod_spec(asking(cpu="5"), initContainers=[SIDECAR])), Reason.TOO_LARGE),
+    never(
+        job("initbeside", pod_spec(asking(cpu="1"), initContainers=[SIDECAR, asking("late", cpu="5")])),
+        Reason.TOO_LARGE,
+    ),
+    Case(
+        job("podlevel", pod_spec(asking(cpu="2"), resources={"requests": {"cpu": "3"}}), parallelism=2, completions=2)
+    ),
+    never(job("overhead", pod_spec(asking(cpu="7"), overhead={"cpu": "2"})), Reason.TOO_LARGE),
+    Case(job("nothing", pod_spec(asking()))),
+    never(job("uncovered", pod_spec(asking(cpu="1", storage="1Gi"))), Reason.NOT_COVERED),
+    Case(job("zerogpu", pod_spec(asking(cpu="1", gpu="0")))),
+    never(
+        job("podcount", pod_spec(asking(cpu="1")), parallelism=3, completions=3),
+        Reason.TOO_LARGE,
+        quota=[("small", {"cpu": "8", "pods": "2"})],
+    ),
+    never(job("tainted", ONE), Reason.NO_FLAVOR, quota=[("big", EIGHT)]),
+    Case(job("tolerated", pod_spec(asking(cpu="1"), tolerations=[TOLERATION])), quota=[("big", EIGHT)]),
+    Case(job("flavortolerates", ONE), quota=[("kind", EIGHT)]),
+    never(job("othernodes", pod_spec(asking(cpu="1"), nodeSelector={"pool": "mars"})), Reason.NO_FLAVOR),
+    Case(
+        job("selected", pod_spec(asking(cpu="1"), nodeSelector={"pool": "big"}, tolerations=[TOLERATION])),
+        quota=ON_BOTH,
+    ),
+    Case(job("strangelabel", pod_spec(asking(cpu="1"), nodeSelector={"zone": "mars"}))),
+    Case(
+        job("byaffinity", pod_spec(asking(cpu="1"), affinity=affinity("pool", "In", "big"), tolerations=[TOLERATION])),
+        quota=ON_BOTH,
+    ),
+    never(job("noaffinity", pod_spec(asking(cpu="1"), affinity=affinity("pool", "NotIn", "small"))), Reason.NO_FLAVOR),
+    Case(job("nextflavor", pod_spec(asking(cpu="10"), tolerations=[TOLERATION])), quota=ON_BOTH),
+    Case(
+        job("twogroups", pod_spec(asking(cpu="1", gpu="2"))),
+        quota=[("small", {"cpu": "8"}), ("a100", {"nvidia.com/gpu": "4"})],
+    ),
+    never(
+        job("gputoomany", pod_spec(asking(cpu="1", gpu="5"))),
+        Reason.TOO_LARGE,
+        quota=[("small", {"cpu": "8"}), ("a100", {"nvidia.com/gpu": "4"})],
+    ),
+    Case(job("borrows", TEN), quota=CPU_ONLY, more={"cohortName": "borrows"}, others=(lender("borrows"),)),
+    never(
+        job("borrowlimit", pod_spec(asking(cpu="7"))),
+        Reason.TOO_LARGE,
+        quota=BORROWER,
+        more={"cohortName": "borrowlimit"},
+        others=(lender("borrowlimit"),),
+    ),
+    never(
+        job("lendlimit", TEN),
+        Reason.TOO_LARGE,
+        quota=CPU_ONLY,
+        more={"cohortName": "lendlimit"},
+        others=(lender("lendlimit", lendingLimit="1"),),
+    ),
+    Case(
+        job("stopsatborrowing", pod_spec(asking(cpu="9"), tolerations=[TOLERATION])),
+        quota=[("small", {"cpu": "8"}), ("big", {"cpu": "16"})],
+        more={"cohortName": "stopsatborrowing"},
+        others=(lender("stopsatborrowing"),),
+    ),
+    Case(
+        job("triesnext", pod_spec(asking(cpu="9"), tolerations=[TOLERATION])),
+        quota=[("small", {"cpu": "8"}), ("big", {"cpu": "16"})],
+        more={"cohortName": "triesnext", "flavorFungibility": {"whenCanBorrow": "TryNextFlavor"}},
+        others=(lender("triesnext"),),
+    ),
+    Case(job("partial", pod_spec(asking(cpu="3")), parallelism=7, completions=7, annotations={LEAST: "1"})),
+    never(
+        job("partialtoo", pod_spec(asking(cpu="3")), parallelism=7, completions=7, annotations={LEAST: "3"}),
+        Reason.TOO_LARGE,
+    ),
+    Case(job("unlabelled", ONE, queue=""), Verdict.NOT_QUEUED, Reason.NO_LABEL),
+    never(job("noqueue", ONE, queue="nowhere"), Reason.NO_LOCAL_QUEUE),
+    never(job("leadsnowhere", ONE), Reason.NO_CLUSTER_QUEUE, local={"clusterQueue": "missing"}),
+    Case(job("localstopped", ONE), Verdict.WAITS, Reason.STOPPED, local={"stopPolicy": "Hold"}),
+    Case(job("stopped", ONE), Verdict.WAITS, Reason.STOPPED, more={"stopPolicy": "Hold"}),
+    never(job("unselected", ONE), Reason.NOT_SELECTED, more={"namespaceSelector": {"matchLabels": {"team": "other"}}}),
+    Case(job("important", ONE, labels={PRIORITY: "high"})),
+    never(job("unknownpriority", ONE, labels={PRIORITY: "hihg"}), Reason.NO_PRIORITY_CLASS),
+    never(
+        job("podpriority", pod_spec(asking(cpu="1"), priorityClassName="nobody")),
+        Reason.NO_PRIORITY_CLASS,
+        offline=Verdict.ADMITTED,
+    ),
+    Case(
+        job("full", pod_spec(asking(cpu="3"))),
+        Verdict.WAITS,
+        Reason.NO_ROOM,
+        offline=Verdict.ADMITTED,
+        filler=pod_spec(asking(cpu="6")),
+    ),
+    Case(pod("apod", ONE)),
+    never(pod("bigpod", TEN), Reason.TOO_LARGE),
+    Case(deployment("web", ONE, replicas=3)),
+    never(deployment("wide", pod_spec(asking(cpu="3")), replicas=3), Reason.TOO_LARGE),
+    Case(deployment("database", pod_spec(asking(cpu="2")), replicas=2, kind="StatefulSet")),
+    never(deployment("databases", pod_spec(asking(cpu="3")), replicas=3, kind="StatefulSet"), Reason.TOO_LARGE),
+    Case(job_set("jobset", leader=(1, 1, ONE), workers=(2, 3, ONE))),
+    never(job_set("widejobset", leader=(1, 1, ONE), workers=(2, 4, ONE)), Reason.TOO_LARGE),
+    Case(ray_job("ray", pod_spec(asking(cpu="1", memory="1Gi")), pod_spec(asking(cpu="2", memory="1Gi")), 3)),
+    never(
+        ray_job("rayneedsmore", pod_spec(asking(cpu="2")), pod_spec(asking(cpu="2")), 3), Reason.TOO_LARGE
+    ),  # the pod that submits it asks for half a cpu
+    Case(pytorch_job("torch", Master=(1, ONE), Worker=(3, pod_spec(asking(cpu="2"))))),
+    never(
+        pytorch_job("bigtorch", Master=(1, pod_spec(asking(cpu="3"))), Worker=(3, pod_spec(asking(cpu="2")))),
+        Reason.TOO_LARGE,
+    ),
+    Case(mini_cluster("lammps", 4, containers=[asking(cpu="2", memory="200Mi")])),
+    never(mini_cluster("biglammps", 5, containers=[asking(cpu="2", memory="200Mi")]), Reason.TOO_LARGE),
+)

@@ -1,0 +1,36 @@
+"""`kfleet bootstrap`: an account on a worker, and the manager's login there."""
+
+import yaml
+
+from reconciler.rights import account_objects, kubestellar_objects
+from reconciler.sandbox.fleet import Sandbox
+from reconciler.spec.choices import Role
+from tests.support import Kfleet
+
+
+def bootstrap(kfleet: Kfleet, fleet: Sandbox, *options: str) -> tuple[int, str]:
+    kubeconfig = str(fleet.state.kubeconfig)
+    answer = kfleet("bootstrap", "worker", "east", "--apply", "--kubeconfig", kubeconfig, *options)
+    return answer.returncode, answer.stdout + answer.stderr
+
+
+def test_bootstrap_prints_a_role_for_some_frameworks(kfleet: Kfleet) -> None:
+    answer = kfleet("bootstrap", "worker", "east", "--framework", "batch/job", "--kueue-namespace", "queues")
+    objects = [*yaml.safe_load_all(answer.stdout)]
+    rules = next(entry for entry in objects if entry["kind"] == "ClusterRole")["rules"]
+    jobs = [name for rule in rules for name in rule["resources"] if name.endswith("jobs")]
+    assert jobs == ["jobs"]
+    assert next(entry for entry in objects if entry["kind"] == "Role")["metadata"]["namespace"] == "queues"
+
+
+def test_bootstrap_manager_prints_what_deploy_holds(kfleet: Kfleet) -> None:
+    answer = kfleet("bootstrap", "manager")
+    assert [*yaml.safe_load_all(answer.stdout)] == [*account_objects(Role.MANAGER)]
+    answer = kfleet("bootstrap", "manager", "--kubestellar")
+    objects = [*account_objects(Role.MANAGER), *kubestellar_objects()]
+    assert [*yaml.safe_load_all(answer.stdout)] == objects
+
+
+def test_bootstrap_refuses_a_name_that_no_object_can_have(kfleet: Kfleet) -> None:
+    answer = kfleet("bootstrap", "worker", "East_1")
+    assert answer.returncode == 2 and "'East_1' is not made of" in answer.stderr

@@ -1,0 +1,117 @@
+"""Documents that cannot drift: what they say is compared with what the code does."""
+
+import importlib
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from reconciler import cli
+from reconciler.pipeline.offline import Source, compute, read_files
+from tests.support import ROOT
+
+README = (ROOT / "README.md").read_text()
+
+
+def command(name: str) -> click.Command:
+    found = getattr(importlib.import_module(f"reconciler.cli.{name}"), name)
+    assert isinstance(found, click.Command)
+    return found
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_command_is_in_the_readme_and_its_summary_is_its_own(name: str) -> None:
+    found = command(name)
+    assert f"`kfleet {name}" in README
+    assert (found.help or "").split("\n")[0] == cli.COMMANDS[name]
+    for below in found.commands if isinstance(found, click.Group) else ():
+        assert f"`kfleet {name} {below}" in README
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_option_of_a_command_has_a_help_text(name: str) -> None:
+    found = command(name)
+    commands = [found, *found.commands.values()] if isinstance(found, click.Group) else [found]
+    silent = [
+        f"{entry.name} {parameter.opts[0]}"
+        for entry in commands
+        for parameter in entry.params
+        if isinstance(parameter, click.Option) and not parameter.help and "--output" not in parameter.opts
+    ]
+    assert silent == []
+
+
+def test_exit_codes_are_in_the_readme() -> None:
+    rows = re.findall(r"^\| (\d) \|", README, re.MULTILINE)
+    assert rows == ["0", "1", "2", "3", "4"]
+
+
+def test_links_of_documents_lead_somewhere() -> None:
+    dead = [
+        f"{document.name}: {target}"
+        for document in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+        for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", re.sub(r"`[^`\n]*`", "", document.read_text()))
+        if not (document.parent / target).exists()
+    ]
+    assert dead == []
+
+
+def written_commands() -> Iterator[tuple[str, list[str]]]:
+    """Every `kfleet …` line of a code block, as its document and its words."""
+    for document in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
+        for block in re.findall(r"^```(?:sh|console|bash)\n(.*?)^```", document.read_text(), re.MULTILINE | re.DOTALL):
+            for line in re.findall(r"^(?:\$ )?kfleet (.*)$", block.replace("\\\n", " "), re.MULTILINE):
+                words = shlex.split(re.split(r" (?:[|>&]|2>)", line)[0], comments=True)
+                yield f"{document.name}: kfleet {line}", words
+
+
+@pytest.mark.parametrize(("where", "words"), [*written_commands()])
+def test_command_in_a_document_exists_with_its_options(where: str, words: list[str]) -> None:
+    assert words[0] in cli.COMMANDS or words[0].startswith("--"), where
+    if words[0].startswith("--"):
+        return
+    found = command(words[0])
+    for word in words[1:]:
+        if word == "--":
+            break
+        if isinstance(found, click.Group) and not word.startswith("-"):
+            found = found.commands[word]
+        if word.startswith("-") and word != "-":
+            known = {option for parameter in found.params for option in parameter.opts} | {"-h", "--help"}
+            assert word.partition("=")[0] in known, where
+
+
+# Conditions on properties that are described where they are declared.
+CONDITIONS = {"if", "then", "else"}
+
+
+def properties(schema: Any, path: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(schema, list):
+        for number, entry in enumerate(schema):
+            yield from properties(entry, f"{path}[{number}]")
+    elif isinstance(schema, dict):
+        for name, entry in schema.items():
+            if name in CONDITIONS:
+                continue
+            if name == "properties":
+                yield from ((f"{path}.{key}", value) for key, value in entry.items())
+            yield from properties(entry, f"{path}.{name}")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "schemas").glob("*.json")), ids=lambda path: path.stem)
+def test_schema_describes_every_property(path: Path) -> None:
+    found = list(properties(json.loads(path.read_text()), path.stem))
+    silent = [name for name, value in found if not (isinstance(value, dict) and value.get("description"))]
+    assert silent == []
+
+
+@pytest.mark.parametrize("overlay", ["", *sorted(path.name for path in (ROOT / "overlays").iterdir())])
+def test_example_fleet_is_without_a_finding(overlay: str) -> None:
+    computed = compute(read_files(Source(repo=str(ROOT), overlay=overlay)), overlay)
+    assert [str(finding.problem) for finding in computed.findings] == []
+    assert {entry.ref.cluster for entry in computed.desired.objects} == {entry.name for entry in computed.spec.clusters}

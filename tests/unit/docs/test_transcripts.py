@@ -1,0 +1,66 @@
+"""What the README shows of plans and observations is what the code prints."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import yaml
+
+from reconciler.capacity.model import CapacityLook, Entry, Ledger, Sighting, Source
+from reconciler.cli.observe import observed_table
+from reconciler.edges.folder import read_folder
+from reconciler.observed import PoolPlace
+from reconciler.pipeline.capacity import with_recorded
+from reconciler.pipeline.offline import compute
+from reconciler.plan import Action, Plan
+from reconciler.quantity import parse
+from reconciler.spec import FleetFiles
+from reconciler.spec.choices import CapacitySource
+from reconciler.status import plan_text
+from tests.documents import API, fleet_document
+from tests.support import ROOT
+from tests.unit.capacity.documents import master_queue
+from tests.unit.plan.worlds import applied_world, plan_of
+
+NOW = datetime(2026, 5, 4, 3, 2, 1, tzinfo=UTC)
+
+
+def transcript(command: str) -> str:
+    return (ROOT / "README.md").read_text().partition(f"$ {command}\n")[2].partition("```")[0]
+
+
+def test_readme_shows_what_plan_prints() -> None:
+    """The example fleet, after somebody changed a queue of it and deleted another."""
+    spec = compute(read_folder(str(ROOT / "fleet"))).spec
+    drift = {"spec": {"preemption": {"withinClusterQueue": "Never"}}}
+    world = applied_world(spec).edited("cnaf-gpu/ClusterQueue/gpu", drift, manager="kubectl-patch")
+    made = with_tokens(plan_of(spec, world.without("cnaf-cpu/LocalQueue/genomics/genomics")))
+    assert f"{plan_text(made, took='0.5 s')}\n" == transcript("kfleet plan")
+
+
+def with_tokens(made: Plan) -> Plan:
+    """The tokens of the workers are good; without a look at the clusters nobody knows."""
+    clusters = (
+        replace(
+            cluster,
+            changes=tuple(
+                change._replace(action=Action.KEEP) if change.ref.kind == "Secret" else change
+                for change in cluster.changes
+            ),
+        )
+        for cluster in made.clusters
+    )
+    return replace(made, clusters=tuple(clusters))
+
+
+def test_readme_shows_what_observe_prints() -> None:
+    hub = {"apiVersion": API, "kind": "Cluster", "metadata": {"name": "hub"}, "spec": {"role": "standalone"}}
+    pools = master_queue("pools", "nats://nats:4222", "interlink.resources")
+    pools["spec"]["flavors"][0].pop("canLendTo")
+    text = yaml.safe_dump_all([fleet_document("research", {}), hub, pools])
+    amounts = {name: parse(amount) for name, amount in (("cpu", "16"), ("memory", "64Gi"), ("pods", "50"))}
+    source = Source(CapacitySource.NATS, PoolPlace("nats:4222", "interlink.resources", "cnaf"))
+    seen_at = NOW - timedelta(seconds=12)
+    ledger = Ledger((Entry(Sighting(source, seen_at, amounts), seen_at, amounts),))
+    computed = compute(FleetFiles("test", "", {"fleet/all.yaml": text.encode()}))
+    seen = with_recorded(computed, CapacityLook(NOW, ledger, ledger))
+    assert [*observed_table(seen)] == transcript("kfleet observe").splitlines()

@@ -1,0 +1,315 @@
+"""Against real repositories, made by git itself."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from reconciler.edges import folder
+from reconciler.edges.git import GitError, Repository, is_repository, mask, open_repository
+from reconciler.spec import files as limits
+
+GIT = shutil.which("git") or "git"
+
+
+def run(folder: Path, *arguments: str) -> str:
+    identity = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "protocol.file.allow=always"]
+    done = subprocess.run([GIT, *identity, *arguments], cwd=folder, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def commit(folder: Path, **contents: str) -> str:
+    for name, content in contents.items():
+        path = folder / f"{name.replace('__', '/')}.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    run(folder, "add", "--all")
+    run(folder, "commit", "--quiet", "--allow-empty", "-m", "change")
+    return run(folder, "rev-parse", "HEAD")
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    folder = tmp_path / "repo"
+    folder.mkdir()
+    run(folder, "init", "--quiet", "--initial-branch", "main")
+    commit(folder, fleet__a="a: 1", fleet__sub__b="b: 1", overlays__dev__o="o: 1", other__c="c: 1")
+    (folder / "fleet" / "notes.txt").write_text("no yaml")
+    (folder / "fleet" / ".hidden.yaml").write_text("h: 1")
+    commit(folder)
+    return folder
+
+
+def read(folder: Path, revision: str = "main", path: str = "fleet") -> dict[str, bytes]:
+    with open_repository(str(folder)) as repository:
+        return dict(repository.read(revision, path).files)
+
+
+def test_read_takes_yaml_files_of_the_fleet_and_its_overlays(repo: Path) -> None:
+    wanted = {"fleet/a.yaml": b"a: 1", "fleet/sub/b.yaml": b"b: 1", "overlays/dev/o.yaml": b"o: 1"}
+    assert read(repo) == wanted
+    with open_repository(str(repo)) as repository:
+        assert repository.read_working_tree().files == wanted
+
+
+def test_read_takes_the_whole_repository_when_asked(repo: Path) -> None:
+    assert set(read(repo, path=".")) == {"fleet/a.yaml", "fleet/sub/b.yaml", "overlays/dev/o.yaml", "other/c.yaml"}
+
+
+@pytest.mark.parametrize("name", ["old", "v1", "{commit}", "{short}", "main~1", "refs/heads/old"])
+def test_read_sees_one_revision_whole(repo: Path, name: str) -> None:
+    before = run(repo, "rev-parse", "HEAD")
+    run(repo, "branch", "old")
+    run(repo, "tag", "-a", "v1", "-m", "first")
+    commit(repo, fleet__a="a: 2")
+    (repo / "fleet" / "a.yaml").write_text("a: 3")
+    with open_repository(str(repo)) as repository:
+        files = repository.read(name.format(commit=before, short=before[:10]))
+        assert (files.files["fleet/a.yaml"], files.revision) == (b"a: 1", before)
+        assert repository.read("HEAD").files["fleet/a.yaml"] == b"a: 2"
+        assert repository.read_working_tree().files["fleet/a.yaml"] == b"a: 3"
+        assert repository.read_working_tree().revision == ""
+
+
+@pytest.mark.parametrize("revision", ["main", "refs/heads/main", "heads/main", "{commit}", "main~0", "HEAD"])
+@pytest.mark.parametrize("is_url", [False, True], ids=["path", "url"])
+def test_branch_is_not_replaced_by_a_ref_of_its_name(
+    repo: Path, tmp_path: Path, revision: str, *, is_url: bool
+) -> None:
+    """Whoever may not push to the branch may push tags, and branches of other names."""
+    wanted = run(repo, "rev-parse", "main")
+    named = revision.format(commit=wanted)
+    run(repo, "checkout", "--quiet", "-b", "foreign")
+    run(repo, "tag", "main", commit(repo, fleet__a="a: foreign"))
+    run(repo, "checkout", "--quiet", "refs/heads/main")
+    run(repo, "symbolic-ref", "HEAD", "refs/heads/main")
+    if "~" not in named:
+        run(repo, "update-ref", f"refs/tags/{named}", "foreign")
+    if named not in {"main", "main~0"}:
+        run(repo, "update-ref", f"refs/heads/{named}", "foreign")
+    with open_repository(repo.as_uri() if is_url else str(repo), cache=tmp_path / "cache") as repository:
+        assert repository.resolve(named) == wanted
+
+
+def test_head_of_a_url_is_the_one_of_the_other_side(repo: Path, tmp_path: Path) -> None:
+    for name in ("main", "master", "trunk"):
+        run(repo, "checkout", "--quiet", "-B", name)
+        commit(repo, fleet__a=f"a: {name}")
+    for name in ("trunk", "main", "master"):
+        run(repo, "checkout", "--quiet", name)
+        with open_repository(repo.as_uri(), cache=tmp_path / "cache") as repository:
+            assert repository.read("HEAD").files["fleet/a.yaml"] == f"a: {name}".encode()
+            assert repository.resolve(repository.default_branch()) == run(repo, "rev-parse", name)
+
+
+def test_working_tree_is_dirty_when_a_file_below_the_path_differs(repo: Path) -> None:
+    with open_repository(str(repo)) as repository:
+        assert not repository.is_dirty("fleet")
+        (repo / "other" / "c.yaml").write_text("c: 2")
+        assert not repository.is_dirty("fleet")
+        assert repository.is_dirty()
+        (repo / "fleet" / "new.yaml").write_text("n: 1")
+        assert repository.is_dirty("fleet")
+
+
+def test_merge_base_is_where_two_revisions_parted(repo: Path) -> None:
+    base = run(repo, "rev-parse", "HEAD")
+    run(repo, "checkout", "--quiet", "-b", "feature")
+    commit(repo, fleet__a="a: 2")
+    run(repo, "checkout", "--quiet", "main")
+    commit(repo, fleet__a="a: 3")
+    with open_repository(str(repo)) as repository:
+        assert repository.merge_base("main", "feature") == base
+
+
+def test_merge_base_of_strangers_is_an_error(repo: Path) -> None:
+    run(repo, "checkout", "--quiet", "--orphan", "stranger")
+    commit(repo, fleet__a="a: 2")
+    with open_repository(str(repo)) as repository, pytest.raises(GitError, match="have no commit in common"):
+        repository.merge_base("main", "stranger")
+
+
+@pytest.mark.parametrize("revision", ["nope", "--output=x", "", "HEAD^{tree}", "main:fleet"])
+def test_revision_that_is_none_is_named(repo: Path, revision: str) -> None:
+    with open_repository(str(repo)) as repository, pytest.raises(GitError, match="there is no revision"):
+        repository.resolve(revision)
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [
+        ("nowhere", "there is no folder 'nowhere'"),
+        ("../repo", "leaves the repository"),
+        ("/etc", "leaves the repository"),
+        ("fleet/a.yaml", "is no folder"),
+    ],
+)
+def test_path_that_is_no_folder_is_named(repo: Path, path: str, problem: str) -> None:
+    with pytest.raises(GitError, match=problem):
+        read(repo, path=path)
+
+
+def test_repository_that_is_none_is_named(tmp_path: Path) -> None:
+    with pytest.raises(GitError, match="is no git repository"):
+        open_repository(str(tmp_path))
+    with pytest.raises(GitError, match="is no git repository"):
+        open_repository(str(tmp_path / "nowhere"))
+    assert not is_repository(str(tmp_path))
+
+
+def test_repository_without_a_working_tree_says_so(repo: Path, tmp_path: Path) -> None:
+    run(tmp_path, "clone", "--quiet", "--bare", str(repo), "bare")
+    assert is_repository(str(tmp_path / "bare"))
+    with open_repository(str(tmp_path / "bare")) as repository:
+        assert not repository.is_dirty()
+        with pytest.raises(GitError, match="has no working tree"):
+            repository.read_working_tree()
+
+
+@pytest.mark.parametrize("target", ["/etc/hostname", "../other/c.yaml", "a.yaml", "../fleet"])
+def test_symbolic_link_is_an_error_in_a_commit_and_in_its_checkout(repo: Path, target: str) -> None:
+    (repo / "fleet" / "link.yaml").symlink_to(target)
+    commit(repo)
+    with open_repository(str(repo)) as repository:
+        with pytest.raises(GitError, match=r"fleet/link\.yaml: symbolic links are not followed"):
+            repository.read("main")
+        with pytest.raises(GitError, match=r"fleet/link\.yaml: symbolic links are not followed"):
+            repository.read_working_tree()
+
+
+def test_fleet_folder_that_is_a_symbolic_link_is_an_error(repo: Path) -> None:
+    (repo / "link").symlink_to("fleet")
+    commit(repo)
+    with open_repository(str(repo)) as repository:
+        with pytest.raises(GitError, match="link: is no folder"):
+            repository.read("main", "link")
+        with pytest.raises(GitError, match="link: symbolic links are not followed"):
+            repository.read_working_tree("link")
+
+
+def test_submodule_is_an_error(repo: Path, tmp_path: Path) -> None:
+    run(tmp_path, "clone", "--quiet", str(repo), "inner")
+    run(repo, "submodule", "--quiet", "add", str(tmp_path / "inner"), "fleet/inner")
+    commit(repo)
+    with pytest.raises(GitError, match="fleet/inner: submodules are not read"):
+        read(repo)
+
+
+def test_url_is_cloned_and_then_fetched(repo: Path, tmp_path: Path) -> None:
+    source, cache = repo.as_uri(), tmp_path / "cache"
+    with open_repository(source, cache=cache) as repository:
+        first = repository.resolve("main")
+        second = commit(repo, fleet__a="a: 2")
+        run(repo, "branch", "short-lived")
+        repository.fetch()
+        assert repository.resolve("main") == second != first
+    run(repo, "branch", "-D", "short-lived")
+    with open_repository(source, cache=cache) as repository:
+        assert repository.read("main").files["fleet/a.yaml"] == b"a: 2"
+        assert not repository.is_dirty()
+        with pytest.raises(GitError, match="there is no revision"):
+            repository.resolve("short-lived")
+    assert len(list(cache.iterdir())) == 1
+
+
+def test_fetch_that_fails_keeps_what_is_there(repo: Path, tmp_path: Path) -> None:
+    with open_repository(repo.as_uri(), cache=tmp_path / "cache") as repository:
+        repo.rename(tmp_path / "gone")
+        with pytest.raises(GitError, match="cannot be fetched"):
+            repository.fetch()
+        assert repository.read("main").files["fleet/a.yaml"] == b"a: 1"
+
+
+def test_hooks_do_not_run(repo: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    with open_repository(repo.as_uri(), cache=cache):
+        clone = next(cache.iterdir())
+    hook = clone / "hooks" / "reference-transaction"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    hook.chmod(0o755)
+    commit(repo, fleet__a="a: 2")
+    open_repository(repo.as_uri(), cache=cache)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_cache_lies_where_xdg_says(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    open_repository(repo.as_uri())
+    assert len(list((tmp_path / "xdg" / "kfleet" / "git").iterdir())) == 1
+
+
+def test_cache_that_cannot_be_written_is_named(repo: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(GitError, match="cannot be kept in"):
+        open_repository(repo.as_uri(), cache=tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    "source", ["ext::sh -c touch% ran", "http://example.org/x.git", "git://example.org/x.git", "ftp://example.org/x"]
+)
+def test_transport_that_is_not_allowed_is_named(source: str, tmp_path: Path) -> None:
+    with pytest.raises(GitError, match="is not allowed: use https, ssh, file or a path"):
+        open_repository(source, cache=tmp_path)
+
+
+@pytest.mark.parametrize("where", ["127.0.0.1:9/x.git", "nowhere/x.git"])
+@pytest.mark.parametrize("transport", ["https", "file"])
+def test_password_is_masked_everywhere(tmp_path: Path, transport: str, where: str) -> None:
+    source = f"{transport}://user:hunter2@{where}"
+    with pytest.raises(GitError) as caught:
+        open_repository(source, cache=tmp_path)
+    assert f"{transport}://***@{where}: cannot be fetched" in str(caught.value)
+    assert "hunter2" not in f"{caught.value!r} {caught.value.__cause__} {caught.value.__context__!r}"
+    written = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    assert not any(b"hunter2" in content for content in written)
+
+
+def test_password_in_what_a_transport_prints_is_masked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ssh = tmp_path / "ssh"
+    ssh.write_text('#!/bin/sh\necho "no way to $*" >&2\nexit 1\n')
+    ssh.chmod(0o755)
+    monkeypatch.setenv("GIT_SSH_COMMAND", str(ssh))
+    with pytest.raises(GitError) as caught:
+        open_repository("ssh://user:hunter2@example.org/x", cache=tmp_path / "cache")
+    assert "no way to" in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("source", "masked"),
+    [
+        ("https://token@example.org/x", "https://***@example.org/x"),
+        ("ssh://git@example.org/x", "ssh://***@example.org/x"),
+        ("git@example.org:x", "git@example.org:x"),
+        ("/a/b", "/a/b"),
+    ],
+)
+def test_mask_leaves_the_rest(source: str, masked: str) -> None:
+    assert mask(source) == masked
+
+
+def test_large_file_is_refused(repo: Path) -> None:
+    commit(repo, fleet__big="a" * (limits.MAX_FILE_BYTES + 1))
+    with open_repository(str(repo)) as repository:
+        assert_refused(repository, "fleet/big.yaml: has 10485761 bytes: at most 10485760 are read")
+
+
+def test_too_many_bytes_are_refused(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folder, "MAX_TOTAL_BYTES", 10)
+    with open_repository(str(repo)) as repository:
+        assert_refused(repository, "the files have more than 10 bytes together")
+
+
+def test_too_many_files_are_refused(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folder, "MAX_FILES", 2)
+    with open_repository(str(repo)) as repository:
+        assert_refused(repository, "there are more than 2 files")
+
+
+def assert_refused(repository: Repository, problem: str) -> None:
+    with pytest.raises(GitError, match=problem):
+        repository.read("main")
+    with pytest.raises(GitError, match=problem):
+        repository.read_working_tree()

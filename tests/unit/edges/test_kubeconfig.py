@@ -1,0 +1,76 @@
+"""Kubeconfigs that somebody broke: each is one message, which quotes no secret, and no defect of ours."""
+
+import traceback
+from base64 import b64encode
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from reconciler.edges.access import open_cluster
+from reconciler.errors import ClusterError
+from tests.cluster.access.test_access import cluster
+
+WORD = "sesame"
+NO_TEXT = b64encode(b"\xff\xfe" + WORD.encode()).decode()
+NO_PEM = b64encode(WORD.encode()).decode()
+
+
+def broken(server: object = None, user: object = None, **sections: object) -> dict[str, Any]:
+    """A kubeconfig that is right but for what is said."""
+    server = {"server": "https://127.0.0.1:1"} if server is None else server
+    return {
+        "current-context": "a",
+        "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+        "clusters": [{"name": "a", "cluster": server}],
+        "users": [{"name": "a", "user": {"token": "t"} if user is None else user}],
+    } | sections
+
+
+def with_ca(data: object) -> dict[str, Any]:
+    return broken(server={"server": "https://127.0.0.1:1", "certificate-authority-data": data})
+
+
+PLUGIN = {"apiVersion": "client.authentication.k8s.io/v1", "command": "/nowhere/plugin", "interactiveMode": "Never"}
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (None, "config: is no kubeconfig: empty"),
+        (broken(contexts=["a"]), "config: contexts is no list of mappings"),
+        (broken(contexts=WORD), "config: contexts is no list of mappings"),
+        (broken(users=None), "config: there is no user 'a'; there are: none"),
+        (broken(user=WORD), "config: the user 'a' is no mapping"),
+        (
+            broken(server={"certificate-authority-data": NO_PEM}),
+            "config: the server of 'a' must be a URL such as https",
+        ),
+        (broken(server={"server": "127.0.0.1:1"}), "config: the server of 'a' must be a URL such as https"),
+        (with_ca("sesame!"), "config: certificate-authority-data: is no text in base64"),
+        (with_ca(NO_TEXT), "config: certificate-authority-data: is no text in base64"),
+        (with_ca(12345), "config: certificate-authority-data: is no text in base64"),
+        (with_ca(NO_PEM), "https://127.0.0.1:1: the certificate authority is no certificate"),
+        (
+            broken(user={"client-certificate-data": NO_PEM, "client-key-data": NO_PEM}),
+            "https://127.0.0.1:1: the client certificate and its key cannot be used",
+        ),
+        (broken(user={"token": f"{WORD}\nx: y"}), "https://127.0.0.1:1: the token holds line breaks"),
+        (broken(user={"token": f"{WORD}ü"}), "https://127.0.0.1:1: the token holds line breaks or characters"),
+        (broken(user={"exec": PLUGIN}), "config: cannot log in with context 'a': exec gave neither token nor cert"),
+    ],
+)
+def test_kubeconfig_that_is_broken_is_one_message_without_secrets(
+    tmp_path: Path, content: object, problem: str
+) -> None:
+    path = tmp_path / "config"
+    path.write_text("" if content is None else yaml.safe_dump(content))
+    with pytest.raises(ClusterError, match=problem) as failure:
+        open_cluster(cluster(f"{{kubeconfig: {path}}}"))
+    assert WORD not in "".join(traceback.format_exception(failure.value))
+
+
+def test_kubeconfig_that_is_a_folder_is_not_called_missing(tmp_path: Path) -> None:
+    with pytest.raises(ClusterError, match=f"cannot read {tmp_path}: Is a directory"):
+        open_cluster(cluster(f"{{kubeconfig: {tmp_path}}}"))

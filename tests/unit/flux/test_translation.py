@@ -1,0 +1,108 @@
+"""v1alpha1 in the words of v1alpha2."""
+
+import pytest
+
+from reconciler.checking.flux import operator_job
+from reconciler.spec.minicluster import lost_in, to_current
+from tests.unit.flux.documents import CURRENT, OLD, Document, mini_cluster
+
+
+def translated(**spec: object) -> Document:
+    found = to_current(mini_cluster(OLD, **spec)).manifest
+    assert found["apiVersion"] == CURRENT
+    return dict(found["spec"])
+
+
+def test_current_mini_cluster_and_other_objects_stay_as_they_are() -> None:
+    job = {"apiVersion": "batch/v1", "kind": "Job"}
+    assert to_current(job).manifest is job
+    current = mini_cluster()
+    assert (to_current(current).manifest, to_current(current).notes) == (current, ())
+
+
+def test_what_is_called_the_same_is_kept_and_the_status_is_not() -> None:
+    labels = {"kueue.x-k8s.io/queue-name": "jobs"}
+    old = {**mini_cluster(OLD, jobLabels=labels, tasks=4), "status": {"jobid": "7"}}
+    upgraded = to_current(old)
+    assert upgraded.manifest == mini_cluster(jobLabels=labels, tasks=4)
+    assert upgraded.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ({"test": True}, {"logging": {"quiet": True}}),
+        ({"test": False}, {}),
+        ({"test": True, "logging": {"quiet": False, "debug": True}}, {"logging": {"quiet": False, "debug": True}}),
+        ({"localDeploy": True, "diagnostics": True, "users": []}, {}),
+    ],
+)
+def test_options_of_the_cluster_are_translated(old: Document, new: Document) -> None:
+    assert translated(**old) == {"size": 2, "containers": [{"image": "lammps"}], **new}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "flux"),
+    [
+        ({"preCommand": "env"}, {"commands": {"pre": "env"}}, {}),
+        ({"postStartExec": "env"}, {"lifeCycle": {"postStartExec": "env"}}, {}),
+        ({"fluxOptionFlags": "-ompi", "fluxLogLevel": 7}, {}, {"optionFlags": "-ompi", "logLevel": 7}),
+        ({"cores": 4, "diagnostics": True, "fluxUser": {"name": "ada"}}, {}, {}),
+        (
+            {"existingVolumes": {"data": {"path": "/data", "claimName": "disk"}}},
+            {"volumes": {"data": {"path": "/data", "claimName": "disk"}}},
+            {},
+        ),
+    ],
+)
+def test_options_of_a_container_are_translated(old: Document, new: Document, flux: Document) -> None:
+    found = translated(containers=[{"image": "lammps", **old}])
+    assert found["containers"] == [{"image": "lammps", **new}]
+    assert found.get("flux", {}) == flux
+
+
+def test_volume_of_the_host_moves_to_the_containers_that_mount_it() -> None:
+    container = {"image": "lammps", "volumes": {"data": {"path": "/data", "readOnly": True}}}
+    found = translated(containers=[container], volumes={"data": {"path": "/mnt/disk"}})
+    assert "volumes" not in found
+    assert found["containers"][0]["volumes"] == {"data": {"path": "/data", "readOnly": True, "hostPath": "/mnt/disk"}}
+
+
+def test_what_v1alpha2_cannot_say_is_named_and_kept_to_be_seen() -> None:
+    disk = {"path": "/x", "class": "csi", "secret": "s"}
+    old = mini_cluster(OLD, users=[{"name": "ada"}], fluxRestful={"port": 80}, volumes={"disk": disk})
+    assert [lost.path for lost in lost_in(old)] == [
+        ("spec", "users"),
+        ("spec", "fluxRestful"),
+        ("spec", "volumes", "disk"),
+    ]
+    assert "claimName" in [*lost_in(old)][2].problem
+    assert {"users", "fluxRestful", "volumes"} <= to_current(old).manifest["spec"].keys()
+    assert [*lost_in(mini_cluster(volumes={"disk": disk}))] == []
+
+
+def test_translation_says_what_it_changed() -> None:
+    notes = to_current(mini_cluster(OLD, test=True, containers=[{"image": "a", "cores": 2, "preCommand": "b"}])).notes
+    assert notes == (
+        "test is called logging.quiet now",
+        "preCommand is called commands.pre and postStartExec lifeCycle.postStartExec now",
+        "cores: left out, v1alpha2 has no such field",
+    )
+
+
+def test_operator_makes_one_indexed_job_of_all_members() -> None:
+    labels = {"kueue.x-k8s.io/queue-name": "jobs"}
+    container = {"image": "lammps", "resources": {"requests": {"cpu": 2}}}
+    made = operator_job(
+        mini_cluster(size=5, jobLabels=labels, containers=[container], pod={"nodeSelector": {"pool": "cpu"}})
+    )
+    assert (made["metadata"]["name"], made["metadata"]["labels"]) == ("lammps", labels)
+    spec, pod = made["spec"], made["spec"]["template"]["spec"]
+    assert (spec["completionMode"], spec["completions"], spec["parallelism"]) == ("Indexed", 5, 5)
+    assert (pod["restartPolicy"], pod["nodeSelector"]) == ("OnFailure", {"pool": "cpu"})
+    assert [one["name"] for one in (*pod["initContainers"], *pod["containers"])] == ["flux-view", "lammps"]
+
+
+def test_operator_leaves_flux_out_where_the_image_brings_it() -> None:
+    made = operator_job(mini_cluster(flux={"container": {"disable": True}}))
+    assert made["spec"]["template"]["spec"]["initContainers"] == []

@@ -1,0 +1,160 @@
+"""What ails a fleet, on values: degraded checks, stopped queues, and LocalQueues that lead nowhere."""
+
+from dataclasses import replace
+from typing import Any
+
+from reconciler.desired import compute_desired
+from reconciler.health import find_ailments, ways_in
+from reconciler.objects import Ref
+from reconciler.ownership.applyset import Inventory
+from reconciler.prediction import ClusterView
+from reconciler.spec import FleetSpec
+from tests.unit.plan.worlds import World, applied_world, manifest_of, parse, view_of
+
+FLEET = """\
+kind: Cluster
+metadata: {name: hub}
+spec: {role: manager}
+---
+kind: Cluster
+metadata: {name: east}
+spec: {role: worker}
+---
+kind: MultiKueueConfig
+metadata: {name: mk}
+spec: {clusters: [east]}
+---
+kind: AdmissionCheck
+metadata: {name: mk}
+spec: {controllerName: kueue.x-k8s.io/multikueue, parameters: {kind: MultiKueueConfig, name: mk}}
+---
+kind: ClusterQueue
+metadata: {name: night}
+spec: {namespaceSelector: {}, admissionChecksStrategy: {admissionChecks: [{name: mk}]}}
+---
+kind: ClusterQueue
+metadata: {name: there, annotations: {kfleet.dev/clusters: east}}
+spec: {namespaceSelector: {}}
+---
+kind: LocalQueue
+metadata: {name: main, namespace: team, annotations: {kfleet.dev/clusters: east}}
+spec: {clusterQueue: there}
+"""
+SENT = """\
+kind: Cluster
+metadata: {{name: hub}}
+spec: {{role: manager}}
+---
+kind: Cluster
+metadata: {{name: east}}
+spec: {{role: worker, {}}}
+---
+kind: Flavor
+metadata: {{name: cpu}}
+spec: {{capacity: {{source: static, resources: {{cpu: 9}}}}}}
+---
+kind: Queue
+metadata: {{name: sent}}
+spec: {{dispatch: multikueue, stopPolicy: {}, quota: [{{flavor: cpu, resources: {{cpu: 100%}}}}]}}
+"""
+BY_HAND = "kind: LocalQueue\nmetadata: {name: extra, namespace: team}\nspec: {clusterQueue: night}\n"
+
+
+def conditions(status: str, reason: str) -> dict[str, Any]:
+    return {"status": {"conditions": [{"type": "Active", "status": status, "reason": reason, "message": "east"}]}}
+
+
+def well(world: World, spec: FleetSpec) -> World:
+    for entry in compute_desired(spec).objects:
+        world = world.patched(str(entry.ref), conditions("True", "Ready" if "Queue" in entry.ref.kind else "Active"))
+    return world
+
+
+def ailments(spec: FleetSpec, world: World) -> list[str]:
+    views = [view_of(spec, cluster, world) for cluster in spec.clusters]
+    return [f"{one.ref} {one.reason}" for one in find_ailments(compute_desired(spec), views)]
+
+
+def test_healthy_fleet_has_no_ailments() -> None:
+    spec = parse(FLEET)
+    assert ailments(spec, well(applied_world(spec), spec)) == []
+
+
+def test_check_with_some_of_its_clusters_is_degraded() -> None:
+    spec = parse(FLEET)
+    world = well(applied_world(spec), spec).patched("hub/AdmissionCheck/mk", conditions("True", "SomeActiveClusters"))
+    assert ailments(spec, world) == ["hub/AdmissionCheck/mk SomeActiveClusters"]
+
+
+def test_queue_that_is_stopped_by_wish_is_well_and_by_hand_is_not() -> None:
+    spec = parse(FLEET)
+    drained = parse(
+        FLEET.replace(
+            "metadata: {name: east}\nspec: {role: worker}", "metadata: {name: east}\nspec: {role: worker, drain: true}"
+        )
+    )
+    world = well(applied_world(spec), spec)
+    world = world.patched("east/ClusterQueue/there", conditions("False", "Stopped"))
+    world = world.patched("east/LocalQueue/team/main", conditions("False", "ClusterQueueIsInactive"))
+    assert ailments(drained, world) == []
+    assert ailments(spec, world) == [
+        "east/ClusterQueue/there Stopped",
+        "east/LocalQueue/team/main ClusterQueueIsInactive",
+    ]
+
+
+def test_managers_queue_that_waits_with_its_drained_workers_or_that_the_spec_stops_is_well() -> None:
+    drained, stopped = parse(SENT.format("drain: true", "None")), parse(SENT.format("drain: false", "Hold"))
+    working = parse(SENT.format("drain: false", "None"))
+    for spec, found in ((drained, []), (stopped, []), (working, ["hub/ClusterQueue/sent Stopped"])):
+        world = well(applied_world(spec), spec).patched("hub/ClusterQueue/sent", conditions("False", "Stopped"))
+        assert ailments(spec, world) == found
+
+
+def test_local_queue_that_a_worker_lacks_is_found_whoever_made_it() -> None:
+    spec = parse(FLEET)
+    world = well(applied_world(spec), spec).holding(manifest_of(BY_HAND))
+    assert ailments(spec, world) == ["hub/LocalQueue/team/extra MissingOnWorker"]
+    both = world.holding(manifest_of(BY_HAND), cluster=spec.clusters[1].name)
+    assert ailments(spec, both) == []
+
+
+def test_local_queue_is_missed_on_a_worker_where_the_fleet_has_none() -> None:
+    spec = parse(FLEET)
+    bare = well(applied_world(spec), spec).holding(manifest_of(BY_HAND))
+    east = spec.clusters[1].name
+    world = replace(bare, inventories={**bare.inventories, east: Inventory(tool="kfleet")})
+    assert ailments(spec, world) == ["hub/LocalQueue/team/extra MissingOnWorker"]
+    views = [replace(view_of(spec, cluster, world), listed=frozenset()) for cluster in spec.clusters]
+    assert [*find_ailments(compute_desired(spec), views)] == []
+
+
+def test_fleet_that_sends_jobs_looks_at_local_queues_everywhere() -> None:
+    assert ways_in(compute_desired(parse(FLEET))) == {("kueue.x-k8s.io", "LocalQueue")}
+    assert ways_in(compute_desired(parse(BY_HAND))) == frozenset()
+
+
+def test_local_queue_that_the_next_apply_brings_is_the_plans_matter() -> None:
+    there = BY_HAND.replace("namespace: team", "namespace: team, annotations: {kfleet.dev/clusters: all}")
+    spec = parse(FLEET, there)
+    world = well(applied_world(spec), spec).without("east/LocalQueue/team/extra")
+    assert ailments(spec, world) == []
+
+
+def test_local_queue_is_not_missed_on_a_worker_that_was_not_seen() -> None:
+    spec = parse(FLEET)
+    world = well(applied_world(spec), spec).holding(manifest_of(BY_HAND))
+    assert ailments(spec, replace(world, unreachable=frozenset({spec.clusters[1].name}))) == []
+    assert ailments(spec, world.unseen("Cohort.kueue.x-k8s.io", spec.clusters[1].name)) == []
+
+
+def test_ailment_says_what_to_do() -> None:
+    spec = parse(FLEET)
+    world = well(applied_world(spec), spec).holding(manifest_of(BY_HAND))
+    views: list[ClusterView] = [view_of(spec, cluster, world) for cluster in spec.clusters]
+    (ailment,) = find_ailments(compute_desired(spec), views)
+    assert ailment.ref == Ref(spec.clusters[0].name, "kueue.x-k8s.io", "LocalQueue", "team", "extra")
+    assert str(ailment) == (
+        "hub/LocalQueue/team/extra: MissingOnWorker: Jobs that come through it are sent to east, where there is no "
+        "LocalQueue of its name. Create it there, in a namespace of the same name; Kueue itself never says so."
+    )

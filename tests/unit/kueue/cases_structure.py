@@ -1,0 +1,283 @@
+"""KF100 to KF112: fields, types, limits and metadata."""
+
+from tests.unit.kueue.kueue_objects import NEW, OLD, Case, cohort, cpu, flavor, group, obj, queue, quota, quotas
+
+LONG = "a" * 254
+CHECK = {"controllerName": "example.com/check"}
+CONFIG = {"clusters": ["east"]}
+CLUSTER = {"clusterSource": {"kubeConfig": {"location": "east"}}}
+PROVISIONING = {"provisioningClassName": "check-capacity.autoscaling.x-k8s.io"}
+SELECTED = {"key": "example.com/zone", "valueFromProvisioningClassDetail": "Zone"}
+PRIORITY = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "WorkloadPriorityClass", "metadata": {"name": "case"}}
+
+
+def many(count: int) -> list[str]:
+    return [f"name-{number}" for number in range(count)]
+
+
+def wide(flavors: int, resources: int) -> dict[str, object]:
+    covered = [f"example.com/r{number}" for number in range(resources)]
+    return group(covered, *(quotas(name, *(quota(one) for one in covered)) for name in many(flavors)))
+
+
+BAD = (
+    Case("KF101", queue(group(["cpu"], quotas("a", {**quota("cpu"), "nominalQouta": 1}))), "typo in a quota", "schema"),
+    Case("KF101", queue(cpu(), cohort="team"), "cohort is the v1beta1 name", "schema"),
+    Case("KF101", queue(cpu(), admissionChecks=["check"]), "admissionChecks is the v1beta1 name", "schema"),
+    Case("KF101", cohort(parent="root"), "parent is the v1alpha1 name", "schema"),
+    Case("KF101", obj("MultiKueueCluster", {**CLUSTER, "kubeConfig": {"location": "east"}}), "v1beta1 name", "schema"),
+    Case("KF101", obj("AdmissionCheck", {**CHECK, "retryDelayMinutes": 15}), "v1beta1 name", "schema"),
+    Case("KF101", {**flavor(), "specs": {}}, "unknown field of the object", "schema"),
+    Case("KF101", {**flavor(), "status": {}}, "kind without a status", "schema"),
+    Case("KF101", obj("ResourceFlavor", {}, lables={"a": "b"}), "typo in metadata", "schema"),
+    Case("KF101", obj("LocalQueue", {"clusterqueue": "q"}), "letters of the wrong case", "schema"),
+    Case("KF101", obj("MultiKueueConfig", {**CONFIG, "quotaManagement": "Manual"}), "newer field", "schema", OLD),
+    Case(
+        "KF101",
+        queue(cpu(), concurrentAdmissionPolicy={"migration": {"mode": "RetainFirstAdmission"}}),
+        "newer policy",
+        "schema",
+        OLD,
+    ),
+    Case("KF102", obj("AdmissionCheck", {"controllerName": None}), "field without a value", "schema"),
+    Case("KF102", queue(cpu(), cohortName=["team"]), "list for a text", "webhook"),
+    Case("KF102", cohort(cpu(0.5)), "fraction that is no text", "schema"),
+    Case("KF102", queue(cpu({"cpu": 1})), "map for a quantity", "schema"),
+    Case("KF102", obj("ClusterQueue", {"resourceGroups": {}}), "map for a list", "webhook"),
+    Case("KF102", obj("ClusterQueue", "everything"), "text for a spec", "webhook"),
+    Case("KF102", flavor(nodeLabels={"example.com/gpu": True}), "boolean label", "webhook"),
+    Case("KF102", flavor(nodeLabels={"example.com/count": 8}), "number label", "webhook"),
+    Case("KF102", {**PRIORITY, "value": "100"}, "text for a number", "schema"),
+    Case("KF102", obj("ResourceFlavor", {}, labels={"a": 1}), "number in metadata", "request"),
+    Case("KF103", queue({"coveredResources": ["cpu"]}), "group without flavors", "schema"),
+    Case("KF103", queue(group(["cpu"], {"name": "a"})), "flavor without resources", "schema"),
+    Case("KF103", cohort(group(["cpu"], quotas("a", {"name": "cpu"}))), "no nominalQuota", "schema"),
+    Case("KF103", queue(cpu(), admissionChecksStrategy={}), "empty strategy", "schema"),
+    Case("KF103", queue(cpu(), admissionScope={}), "scope without a mode", "schema"),
+    Case("KF103", obj("Topology", {}), "no levels", "schema"),
+    Case("KF103", PRIORITY, "no value", "schema"),
+    Case("KF103", obj("AdmissionCheck", {}), "no controllerName", "schema"),
+    Case(
+        "KF103",
+        obj("AdmissionCheck", {**CHECK, "parameters": {"apiGroup": "example.com", "kind": "K"}}),
+        "no name in parameters",
+        "schema",
+    ),
+    Case("KF103", obj("MultiKueueConfig", {}), "no clusters", "schema"),
+    Case("KF103", obj("MultiKueueCluster", {}), "no clusterSource", "schema"),
+    Case("KF103", obj("MultiKueueCluster", {"clusterSource": {"kubeConfig": {}}}), "no location", "schema"),
+    Case("KF103", obj("ProvisioningRequestConfig", {}), "no class name", "schema"),
+    Case("KF103", flavor(nodeTaints=[{"key": "a"}]), "taint without an effect", "schema"),
+    Case("KF104", queue(cpu(), queueingStrategy="strictFIFO"), "unknown strategy", "schema"),
+    Case("KF104", queue(cpu(), stopPolicy="Drain"), "unknown stop policy", "schema"),
+    Case("KF104", queue(cpu(), flavorFungibility={"whenCanBorrow": "Borrow"}), "v1beta1 word", "schema"),
+    Case("KF104", queue(cpu(), preemption={"withinClusterQueue": "Any"}), "word of another field", "schema"),
+    Case("KF104", queue(cpu(), admissionScope={"admissionMode": "FairSharing"}), "unknown mode", "schema"),
+    Case("KF104", obj("LocalQueue", {"clusterQueue": "q", "stopPolicy": "hold"}), "lower case", "schema"),
+    Case("KF104", obj("MultiKueueConfig", {**CONFIG, "quotaManagement": "Auto"}), "unknown word", "schema", NEW),
+    Case(
+        "KF104",
+        obj("MultiKueueCluster", {"clusterSource": {"kubeConfig": {"location": "a", "locationType": "File"}}}),
+        "unknown location type",
+        "schema",
+    ),
+    Case(
+        "KF104",
+        obj("ProvisioningRequestConfig", {**PROVISIONING, "podSetMergePolicy": "Identical"}),
+        "unknown merge policy",
+        "schema",
+    ),
+    Case("KF105", queue(cpu(), cohortName="Team_A"), "cohort in upper case", "schema"),
+    Case("KF105", queue(cpu(), cohortName=""), "empty cohort", "schema"),
+    Case("KF105", queue(cpu(), cohortName=LONG), "cohort too long", "schema"),
+    Case("KF105", queue(cpu(of="A100")), "flavor in upper case", "schema"),
+    Case("KF105", cohort(parentName="root."), "parent with a dot at its end", "schema"),
+    Case("KF105", obj("LocalQueue", {"clusterQueue": "team/a"}), "queue with a slash", "schema"),
+    Case("KF105", obj("LocalQueue", {"clusterQueue": "team-a\n"}), "queue with a line end", "schema"),
+    Case("KF105", flavor(nodeLabels={"a": "b"}, topologyName="Rack"), "topology in upper case", "schema"),
+    Case("KF105", flavor(nodeTaints=[{"key": "a", "effect": "NoExecute", "timeAdded": "now"}]), "no time", "webhook"),
+    Case("KF105", obj("Topology", {"levels": [{"nodeLabel": "-rack"}]}), "level that is no label key", "schema"),
+    Case("KF105", obj("Topology", {"levels": [{"nodeLabel": ""}]}), "empty level", "schema"),
+    Case("KF105", {**PRIORITY, "value": 1, "description": "a" * 2049}, "description too long", "schema"),
+    Case("KF105", obj("AdmissionCheck", {"controllerName": ""}), "empty controller", "schema"),
+    Case("KF105", obj("AdmissionCheck", {"controllerName": LONG}), "controller too long", "schema"),
+    Case(
+        "KF105",
+        obj("AdmissionCheck", {**CHECK, "parameters": {"apiGroup": "example.com", "kind": "K", "name": "a.b"}}),
+        "name with a dot",
+        "schema",
+    ),
+    Case(
+        "KF105",
+        obj("AdmissionCheck", {**CHECK, "parameters": {"apiGroup": "example.com", "kind": "1K", "name": "a"}}),
+        "kind that starts with a digit",
+        "schema",
+    ),
+    Case("KF105", obj("MultiKueueConfig", {"clusters": ["a" * 257]}), "cluster too long", "schema"),
+    Case(
+        "KF105",
+        obj("MultiKueueCluster", {"clusterSource": {"kubeConfig": {"location": ""}}}),
+        "empty location",
+        "schema",
+    ),
+    Case(
+        "KF105",
+        obj("MultiKueueCluster", {"clusterSource": {"clusterProfileRef": {"name": ""}}}),
+        "empty profile",
+        "schema",
+    ),
+    Case("KF105", obj("ProvisioningRequestConfig", {"provisioningClassName": "Check"}), "upper case", "schema"),
+    Case(
+        "KF105",
+        obj("ProvisioningRequestConfig", {**PROVISIONING, "parameters": {"a": "b" * 256}}),
+        "parameter too long",
+        "schema",
+    ),
+    Case(
+        "KF105",
+        obj(
+            "ProvisioningRequestConfig", {**PROVISIONING, "podSetUpdates": {"nodeSelector": [{**SELECTED, "key": "/"}]}}
+        ),
+        "selector key that is none",
+        "schema",
+    ),
+    Case("KF106", queue(*(cpu(of=name) for name in many(17))), "17 groups", "schema"),
+    Case("KF106", queue(group([], quotas("a", quota("cpu")))), "nothing covered", "schema"),
+    Case("KF106", queue(group(["cpu"])), "no flavor", "schema"),
+    Case("KF106", queue(wide(65, 1)), "65 flavors", "schema"),
+    Case("KF106", queue(wide(1, 65)), "65 resources", "schema"),
+    Case("KF106", cohort(wide(65, 1)), "65 flavors", "schema"),
+    Case("KF106", queue(cpu(), admissionChecksStrategy={"admissionChecks": []}), "no check", "schema"),
+    Case(
+        "KF106",
+        queue(cpu(), admissionChecksStrategy={"admissionChecks": [{"name": name} for name in many(65)]}),
+        "65 checks",
+        "schema",
+    ),
+    Case("KF106", flavor(nodeLabels=dict.fromkeys(many(9), "a")), "9 labels", "schema"),
+    Case("KF106", flavor(tolerations=[{"operator": "Exists"}] * 9), "9 tolerations", "schema"),
+    Case("KF106", flavor(nodeTaints=[{"key": name, "effect": "NoExecute"} for name in many(9)]), "9 taints", "schema"),
+    Case("KF106", obj("Topology", {"levels": []}), "no level", "schema"),
+    Case("KF106", obj("Topology", {"levels": [{"nodeLabel": name} for name in many(17)]}), "17 levels", "schema"),
+    Case("KF106", obj("MultiKueueConfig", {"clusters": []}), "no cluster", "schema"),
+    Case("KF106", obj("MultiKueueConfig", {"clusters": many(21)}), "21 clusters", "schema"),
+    Case(
+        "KF106",
+        obj("ProvisioningRequestConfig", {**PROVISIONING, "managedResources": many(101)}),
+        "101 resources",
+        "schema",
+    ),
+    Case(
+        "KF106",
+        obj("ProvisioningRequestConfig", {**PROVISIONING, "parameters": dict.fromkeys(many(101), "a")}),
+        "101 parameters",
+        "schema",
+    ),
+    Case(
+        "KF107", queue(group(["cpu"], quotas("a", quota("cpu")), quotas("a", quota("cpu")))), "flavor twice", "schema"
+    ),
+    Case("KF107", queue(group(["cpu", "cpu"], quotas("a", quota("cpu"), quota("cpu")))), "quota twice", "schema"),
+    Case(
+        "KF107",
+        queue(cpu(), admissionChecksStrategy={"admissionChecks": [{"name": "a"}, {"name": "a"}]}),
+        "check twice",
+        "schema",
+    ),
+    Case(
+        "KF107",
+        queue(cpu(of="a"), admissionChecksStrategy={"admissionChecks": [{"name": "c", "onFlavors": ["a", "a"]}]}),
+        "flavor of a check twice",
+        "schema",
+    ),
+    Case("KF107", obj("MultiKueueConfig", {"clusters": ["east", "west", "east"]}), "cluster twice", "schema", OLD),
+    Case("KF107", obj("MultiKueueConfig", {"clusters": ["east", "west", "east"]}), "cluster twice", "cel", NEW),
+    Case(
+        "KF107",
+        obj("ProvisioningRequestConfig", {**PROVISIONING, "managedResources": ["cpu", "cpu"]}),
+        "resource twice",
+        "schema",
+    ),
+    Case(
+        "KF107",
+        obj("ProvisioningRequestConfig", {**PROVISIONING, "podSetUpdates": {"nodeSelector": [SELECTED, SELECTED]}}),
+        "selector key twice",
+        "schema",
+    ),
+    Case("KF108", queue(cpu("many")), "no number", "webhook"),
+    Case("KF108", queue(cpu("")), "empty quantity", "webhook"),
+    Case("KF108", queue(cpu("4 Gi")), "space in a quantity", "webhook"),
+    Case("KF108", cohort(cpu(" 4")), "space before a quantity", "schema"),
+    Case("KF108", queue(cpu("4gb")), "unknown suffix", "webhook"),
+    Case("KF108", obj("LocalQueue", {"clusterQueue": "q", "fairSharing": {"weight": "heavy"}}), "weight", "schema"),
+    Case("KF109", {**PRIORITY, "value": 2**31}, "more than 32 bits", "schema"),
+    Case(
+        "KF109",
+        queue(
+            cpu(),
+            preemption={
+                "reclaimWithinCohort": "Any",
+                "borrowWithinCohort": {"policy": "LowerPriority", "maxPriorityThreshold": -(2**31) - 1},
+            },
+        ),
+        "less than 32 bits",
+        "webhook",
+    ),
+    Case("KF110", obj("ResourceFlavor", {}, name="A100"), "upper case", "request"),
+    Case("KF110", obj("ResourceFlavor", {}, name="a_b"), "underscore", "request"),
+    Case("KF110", obj("ResourceFlavor", {}, name=LONG), "name too long", "request"),
+    Case("KF110", obj("ResourceFlavor", {}, name=""), "no name", "request"),
+    Case("KF111", obj("ResourceFlavor", {}, labels={"a b": "c"}), "label key with a space", "request"),
+    Case("KF111", obj("ResourceFlavor", {}, labels={"a": "b c"}), "label value with a space", "request"),
+    Case("KF111", obj("ResourceFlavor", {}, annotations={"a b": "c"}), "annotation key with a space", "request"),
+    Case("KF111", obj("ResourceFlavor", {}, annotations={"a": "b" * 262145}), "annotations too large", "request"),
+    Case("KF112", obj("LocalQueue", {"clusterQueue": "q"}, namespace=""), "no namespace", "request"),
+    Case("KF112", obj("LocalQueue", {"clusterQueue": "q"}, namespace="Team.A"), "namespace with a dot", "request"),
+)
+
+GOOD = (
+    Case("KF101", queue(cpu()), "plain queue"),
+    Case("KF101", obj("MultiKueueConfig", {**CONFIG, "quotaManagement": "Manual"}), "newer field", versions=NEW),
+    Case("KF102", queue(cpu(9)), "whole number for a quantity"),
+    Case("KF102", queue(cpu(), stopPolicy=None), "default for a field without a value"),
+    Case("KF102", obj("ResourceFlavor", {}, labels={"a": None}), "label without a value"),
+    Case("KF103", obj("ResourceFlavor"), "no spec"),
+    Case("KF103", obj("ClusterQueue", {}), "empty queue"),
+    Case("KF103", obj("LocalQueue", {}), "no queue"),
+    Case("KF103", obj("Cohort"), "no spec"),
+    Case("KF103", obj("Topology"), "no spec"),
+    Case("KF103", obj("AdmissionCheck", CHECK), "plain check"),
+    Case("KF103", obj("MultiKueueCluster", CLUSTER), "plain cluster"),
+    Case("KF104", queue(cpu(), queueingStrategy="StrictFIFO", stopPolicy="HoldAndDrain"), "known words"),
+    Case("KF104", queue(cpu(), admissionScope={"admissionMode": "UsageBasedAdmissionFairSharing"}), "known mode"),
+    Case("KF105", queue(cpu(of="a100.example.com"), cohortName="team-a.example.com"), "names with dots"),
+    Case("KF105", cohort(parentName="a" * 253), "longest parent"),
+    Case(
+        "KF105",
+        obj("AdmissionCheck", {**CHECK, "parameters": {"apiGroup": "example.com", "kind": "Kind", "name": "a"}}),
+        "parameters",
+    ),
+    Case(
+        "KF105", flavor(nodeTaints=[{"key": "a", "effect": "NoExecute", "timeAdded": "2026-01-31T12:00:00Z"}]), "time"
+    ),
+    Case("KF105", obj("MultiKueueCluster", {"clusterSource": {"clusterProfileRef": {"name": "East"}}}), "profile"),
+    Case("KF106", queue(wide(64, 8)), "64 flavors and 512 quotas"),
+    Case("KF106", queue(wide(1, 64)), "64 resources"),
+    Case("KF106", obj("Topology", {"levels": [{"nodeLabel": name} for name in many(16)]}), "16 levels"),
+    Case("KF106", obj("MultiKueueConfig", {"clusters": many(20)}), "20 clusters"),
+    Case("KF106", obj("ClusterQueue", {"resourceGroups": []}), "no group"),
+    Case("KF107", obj("MultiKueueConfig", {"clusters": ["west", "east"]}), "clusters in any order"),
+    Case(
+        "KF107",
+        obj("ProvisioningRequestConfig", {**PROVISIONING, "podSetUpdates": {"nodeSelector": [SELECTED]}}),
+        "one selector",
+    ),
+    *(Case("KF108", queue(cpu(text)), f"quantity {text}") for text in ("9", "500m", "1.5", ".5", "1e3", "64Gi", "+2")),
+    Case("KF109", {**PRIORITY, "value": -(2**31)}, "smallest value"),
+    Case("KF110", obj("ResourceFlavor", {}, name="a100.example-1.com"), "name with dots"),
+    Case("KF111", obj("ResourceFlavor", {}, labels={"example.com/a": "", "b": "C_d.e"}), "labels"),
+    Case("KF111", obj("ResourceFlavor", {}, annotations={"Example.com/A": "anything at all, ok?"}), "annotations"),
+    Case("KF111", obj("ResourceFlavor", {}, annotations={"a": "b" * 262143}), "largest annotations"),
+    Case("KF110", obj("ResourceFlavor", {}, name="a" * 253), "longest name"),
+    Case("KF112", obj("LocalQueue", {"clusterQueue": "q"}), "namespace"),
+    Case("KF112", obj("ResourceFlavor", {}, namespace="default"), "namespace where none is needed"),
+)

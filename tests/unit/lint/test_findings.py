@@ -1,0 +1,131 @@
+"""What a finding says: where, which object, on which clusters."""
+
+from textwrap import dedent
+
+from reconciler.lint import Severity
+from tests.unit.lint.fleets import completed, find, find_text, parse
+
+HEAD = """\
+apiVersion: kfleet.dev/v1alpha1
+kind: Fleet
+metadata: {name: test}
+---
+apiVersion: kfleet.dev/v1alpha1
+kind: Cluster
+metadata: {name: hub}
+spec: {role: standalone}
+---
+"""
+WORKERS = "---\n".join(f"kind: Cluster\nmetadata: {{name: w{number}}}\nspec: {{role: worker}}\n" for number in range(7))
+STRICT = """\
+kind: Queue
+metadata: {name: research}
+spec:
+  cohort: science
+  queueingStrategy: StrictFIFO
+  quota: [{flavor: cpu, resources: {cpu: 50%}}]
+---
+kind: Cohort
+metadata: {name: science, annotations: {kfleet.dev/clusters: workers}}
+"""
+
+
+def test_finding_points_to_the_line_of_a_native_field() -> None:
+    text = HEAD + dedent("""\
+        apiVersion: kueue.x-k8s.io/v1beta2
+        kind: ClusterQueue
+        metadata: {name: night}
+        spec:
+          namespaceSelector: {}
+          queueingStrategy: FIFO
+        """)
+    (finding,) = find_text(text)
+    assert (finding.rule, finding.severity) == ("KF104", Severity.ERROR)
+    assert str(finding.place) == "fleet/all.yaml:15"
+    assert finding.field == "spec.queueingStrategy"
+    assert finding.problem == "'FIFO' is not one of StrictFIFO, BestEffortFIFO (on hub)"
+
+
+def test_finding_of_a_generated_object_names_it_at_its_document() -> None:
+    (finding,) = find(STRICT)
+    assert finding.problem.startswith("east/ClusterQueue/research: with StrictFIFO a first job")
+    assert finding.field == "spec.queueingStrategy"
+    assert finding.place == parse(STRICT).queues[0].document.place()
+
+
+def test_finding_is_one_for_all_clusters_with_the_same_problem() -> None:
+    (finding,) = find(f"{STRICT}---\n{WORKERS}")
+    assert finding.problem.startswith("east/ClusterQueue/research: ")
+    assert finding.problem.endswith("behind it, the same on w0, w1, w2, w3, w4 and 2 more")
+
+
+def test_finding_differs_where_the_numbers_of_clusters_differ() -> None:
+    snippet = """\
+kind: Cluster
+metadata: {name: west}
+spec: {role: worker}
+---
+kind: Flavor
+metadata: {name: cpu}
+spec:
+  nodeLabels: {pool: cpu}
+  capacity: {source: static, resources: {cpu: 100}}
+---
+kind: Queue
+metadata: {name: research}
+spec:
+  clusters: {names: [east]}
+  quota: [{flavor: cpu, resources: {cpu: 70}}]
+---
+kind: Queue
+metadata: {name: other}
+spec:
+  namespaceSelector: {}
+  quota: [{flavor: cpu, resources: {cpu: 120}}]
+"""
+    assert [finding.problem for finding in find(snippet)] == [
+        "the queues get 120 cpu of flavor cpu, its capacity is 100 (on west)",
+        "the queues get 190 cpu of flavor cpu, its capacity is 100 (on east)",
+    ]
+
+
+def test_findings_stand_in_the_order_of_the_files() -> None:
+    snippet = "kind: Tenant\nmetadata: {name: a}\nspec: {namespaces: [b], queue: c}\n---\n" + STRICT
+    found = find(snippet)
+    assert [finding.rule for finding in found] == ["KF073", "KF001"]
+    assert [finding.place.line for finding in found] == sorted(finding.place.line for finding in found)
+    assert found == find(snippet)
+
+
+def test_finding_is_printed_with_place_field_hint_and_rule() -> None:
+    finding = find("kind: Tenant\nmetadata: {name: a}\nspec: {namespaces: [b], queue: reserch}\n")[0]
+    line = 1 + sum(1 for _ in completed(""))
+    assert finding.place.line > line
+    assert str(finding) == (
+        f"fleet/all.yaml:{finding.place.line}: spec.queue: there is no Queue 'reserch'; did you mean research? [KF001]"
+    )
+
+
+def test_finding_suggests_no_name_where_hundreds_are_wrong() -> None:
+    tenants = (
+        f"kind: Tenant\nmetadata: {{name: t{n}}}\nspec: {{namespaces: [n{n}], queue: reserch}}\n" for n in range(60)
+    )
+    found = find("---\n".join(tenants))
+    assert {finding.problem for finding in found} == {"there is no Queue 'reserch'"}
+    assert len(found) == 60
+
+
+def test_findings_hold_no_password() -> None:
+    snippet = """\
+apiVersion: vk.io/v1
+kind: MasterQueue
+metadata: {name: pools}
+spec:
+  template: {cohort: pools, stopPolicy: Stop}
+  flavors:
+  - name: a
+    natsFlavor: {natsConnector: "nats://user:hunter2@nats", natsSubject: s, poolRegExp: x, poolTimeout: 3}
+"""
+    found = find(snippet)
+    assert {finding.rule for finding in found} == {"KF080", "KF081", "KF084", "KF086", "KF087"}
+    assert "hunter2" not in repr(found)

@@ -1,0 +1,49 @@
+"""Every rule is broken by its bad example and kept by its good one."""
+
+import pytest
+
+from reconciler.lint import RULES, Rule, Severity
+from tests.unit.lint.fleets import find
+
+FLEET_RULES = [rule for rule in RULES if rule.id < "KF100"]
+SERVER_RULES = [rule for rule in RULES if rule.id >= "KF100"]
+
+
+def by_id(rule: Rule) -> str:
+    return rule.id
+
+
+def test_base_fleet_is_clean() -> None:
+    assert find("") == ()
+
+
+@pytest.mark.parametrize("rule", FLEET_RULES, ids=by_id)
+def test_bad_example_breaks_exactly_its_rule(rule: Rule) -> None:
+    found = find(rule.bad)
+    assert {(finding.rule, finding.severity) for finding in found} == {(rule.id, rule.severity)}
+    assert all(finding.place.line for finding in found)
+
+
+@pytest.mark.parametrize("rule", FLEET_RULES, ids=by_id)
+def test_good_example_breaks_no_rule(rule: Rule) -> None:
+    assert find(rule.good) == ()
+
+
+@pytest.mark.parametrize("rule", SERVER_RULES, ids=by_id)
+def test_refused_example_is_an_error_of_its_rule_alone(rule: Rule) -> None:
+    errors = {finding.rule for finding in find(rule.bad) if finding.severity is Severity.ERROR}
+    assert errors == {rule.id}
+
+
+@pytest.mark.parametrize("rule", SERVER_RULES, ids=by_id)
+def test_accepted_example_is_no_error(rule: Rule) -> None:
+    assert [finding for finding in find(rule.good) if finding.severity is Severity.ERROR] == []
+
+
+def test_rules_have_ids_of_their_own() -> None:
+    ids = [rule.id for rule in RULES]
+    assert ids == sorted(set(ids))
+
+
+def test_errors_of_the_server_cannot_be_silenced() -> None:
+    assert [rule.id for rule in SERVER_RULES if rule.can_be_silenced] == []

@@ -1,0 +1,94 @@
+"""Where somebody else writes a queue's quota, kfleet does not."""
+
+from typing import Any
+
+import pytest
+
+from reconciler.desired import DesiredObject, compute_desired
+from reconciler.objects import Manifest, Ref
+from reconciler.ownership.quota import leave_quotas
+from tests.unit.ownership.server import applied, edited
+from tests.unit.plan.worlds import parse
+
+QUEUE = """\
+kind: ClusterQueue
+metadata: {name: night}
+spec:
+  cohortName: science
+  admissionChecksStrategy: {admissionChecks: [{name: mk}]}
+  resourceGroups:
+  - coveredResources: [cpu]
+    flavors: [{name: cpu, resources: [{name: cpu, nominalQuota: "9"}]}]
+---
+kind: AdmissionCheck
+metadata: {name: mk}
+spec: {controllerName: kueue.x-k8s.io/multikueue, parameters: {kind: MultiKueueConfig, name: mk}}
+---
+kind: MultiKueueConfig
+metadata: {name: mk}
+spec: {clusters: [east]}
+"""
+AUTOMATED = QUEUE.replace("[east]}", "[east], quotaManagement: Automated}")
+BY_KUEUE = [
+    {"coveredResources": ["cpu"], "flavors": [{"name": "cpu", "resources": [{"name": "cpu", "nominalQuota": "7"}]}]}
+]
+
+
+def entries(text: str) -> tuple[DesiredObject, ...]:
+    return compute_desired(parse(text)).objects
+
+
+def live_of(text: str) -> dict[Ref, Manifest]:
+    return {entry.ref: applied(entry.manifest).manifest for entry in entries(text)}
+
+
+def with_queue(live: dict[Ref, Manifest], **more: Any) -> dict[Ref, Manifest]:
+    return {ref: {**manifest, **more} if ref.kind == "ClusterQueue" else manifest for ref, manifest in live.items()}
+
+
+def taken_by_kueue(live: dict[Ref, Manifest]) -> dict[Ref, Manifest]:
+    change = {"spec": {"resourceGroups": BY_KUEUE}}
+    return {ref: edited(one, change, "kueue") if ref.kind == "ClusterQueue" else one for ref, one in live.items()}
+
+
+def test_quota_is_sent_while_the_queue_is_not_there() -> None:
+    assert [*leave_quotas(entries(AUTOMATED), {})] == []
+
+
+def test_quota_is_kfleets_own_without_automation() -> None:
+    assert [*leave_quotas(entries(QUEUE), live_of(QUEUE))] == []
+
+
+def test_quota_that_kueue_writes_is_left_out_and_said_so() -> None:
+    (queue,) = leave_quotas(entries(AUTOMATED), taken_by_kueue(live_of(AUTOMATED)))
+    assert "resourceGroups" not in queue.manifest["spec"]
+    assert queue.manifest["spec"]["cohortName"] == "science"
+    assert queue.notes == ("Kueue (quotaManagement: Automated) writes its quota, which kfleet leaves alone",)
+
+
+def test_quota_that_nobody_else_owns_yet_stays_as_it_is() -> None:
+    (queue,) = leave_quotas(entries(AUTOMATED.replace('"9"', '"5"')), live_of(AUTOMATED))
+    flavor = queue.manifest["spec"]["resourceGroups"][0]["flavors"][0]
+    assert flavor["resources"][0]["nominalQuota"] == "9"
+
+
+def test_quota_management_that_somebody_set_on_the_config_counts() -> None:
+    live = {**live_of(QUEUE), **{ref: one for ref, one in live_of(AUTOMATED).items() if ref.kind == "MultiKueueConfig"}}
+    assert len([*leave_quotas(entries(QUEUE), live)]) == 1
+    manual = QUEUE.replace("[east]}", "[east], quotaManagement: Manual}")
+    assert [*leave_quotas(entries(manual), live)] == []
+
+
+@pytest.mark.parametrize(
+    ("status", "writer"),
+    [
+        (
+            {"conditions": [{"type": "MultiKueueManagerQuotaAutomation", "status": "True"}]},
+            "Kueue (quotaManagement: Automated)",
+        ),
+        ({"effectiveQuotas": [{"name": "cpu"}]}, "a quota orchestrator (status.effectiveQuotas)"),
+    ],
+)
+def test_quota_is_left_alone_where_the_queue_itself_says_so(status: dict[str, Any], writer: str) -> None:
+    (queue,) = leave_quotas(entries(QUEUE), with_queue(live_of(QUEUE), status=status))
+    assert queue.notes == (f"{writer} writes its quota, which kfleet leaves alone",)

@@ -1,0 +1,226 @@
+"""Each field of one object has its own cause, also where several things happened to it at once."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import pytest
+
+from reconciler.credential import Endpoint, SeenCredential
+from reconciler.kueue.configuration import Settings
+from reconciler.links import Links
+from reconciler.objects import ClusterName, Manifest
+from reconciler.observed import FlavorPlace, Observations, Pool, PoolPlace
+from reconciler.ownership.dress import WANTED
+from reconciler.plan import Plan
+from reconciler.plan.model import Cause
+from reconciler.quantity import parse as quantity
+from tests.unit.plan.worlds import World, applied_world, parse, plan_of
+
+NIGHT = "hub/ClusterQueue/night"
+NATIVE = """\
+kind: ClusterQueue
+metadata: {name: night, labels: {team: a}}
+spec:
+  cohortName: science
+  namespaceSelector: {}
+  queueingStrategy: StrictFIFO
+  resourceGroups:
+  - coveredResources: [cpu, memory]
+    flavors:
+    - name: cpu
+      resources: [{name: cpu, nominalQuota: 9000m}, {name: memory, nominalQuota: 1Gi, borrowingLimit: 1Gi}]
+---
+kind: ResourceFlavor
+metadata: {name: cpu}
+spec: {}
+"""
+SHARES = """\
+kind: Flavor
+metadata: {name: cpu}
+spec: {capacity: {source: nodes}}
+---
+kind: Queue
+metadata: {name: night}
+spec:
+  cohort: science
+  quota: [{flavor: cpu, resources: {cpu: 50%, memory: 50%, pods: "10"}}]
+  namespaceSelector: {}
+"""
+MASTER = """\
+apiVersion: vk.io/v1
+kind: MasterQueue
+metadata: {name: night}
+spec:
+  template: {cohort: science}
+  flavors:
+  - name: nats
+    nominalQuota: {pods: 100}
+    natsFlavor: {natsConnector: "nats:4222", natsSubject: s, virtualNode: vk, poolRegExp: ".*"}
+"""
+SENT = """\
+kind: Cluster
+metadata: {name: hub}
+spec: {role: manager}
+---
+kind: Cluster
+metadata: {name: east}
+spec: {role: worker}
+---
+kind: Flavor
+metadata: {name: cpu}
+spec: {capacity: {source: static, resources: {cpu: "16"}}}
+---
+kind: Queue
+metadata: {name: night}
+spec: {dispatch: multikueue, quota: [{flavor: cpu, resources: {cpu: 50%}}], namespaceSelector: {}}
+"""
+CPU, MEMORY, PODS = (f"spec.resourceGroups[0].flavors[0].resources[{number}].nominalQuota" for number in range(3))
+LIMIT = MEMORY.replace("nominalQuota", "borrowingLimit")
+COHORT, STRATEGY = "spec.cohortName", "spec.queueingStrategy"
+
+
+def causes(plan: Plan) -> Mapping[str, Cause]:
+    (change,) = (change for change in plan.writes if str(change.ref) == NIGHT)
+    return {field.path: field.cause for field in change.fields}
+
+
+def with_quotas(world: World, edits: Mapping[int, Manifest]) -> World:
+    """Somebody edits entries of the list of quotas by hand, which Kueue's server owns as one value."""
+    group = world.objects[world.find(NIGHT)]["spec"]["resourceGroups"][0]
+    flavor = group["flavors"][0]
+    entries = [{**entry, **edits.get(number, {})} for number, entry in enumerate(flavor["resources"])]
+    kept = [{name: value for name, value in entry.items() if value is not None} for entry in entries]
+    return world.edited(NIGHT, {"spec": {"resourceGroups": [{**group, "flavors": [{**flavor, "resources": kept}]}]}})
+
+
+def seen_nodes(cpu: str, memory: str = "8Gi") -> Observations:
+    amounts = {"cpu": quantity(cpu), "memory": quantity(memory), "pods": quantity("100")}
+    return Observations(capacities={FlavorPlace(ClusterName("hub"), "cpu"): amounts}, pools=())
+
+
+def seen_pools(**cpus: str) -> Observations:
+    pools = (Pool(PoolPlace("nats:4222", "s", name), {"cpu": quantity(cpu)}) for name, cpu in cpus.items())
+    return Observations(pools=tuple(pools))
+
+
+def test_drift_of_one_field_is_told_from_a_new_wish_for_another() -> None:
+    world = applied_world(parse(NATIVE)).edited(NIGHT, {"spec": {"queueingStrategy": "BestEffortFIFO"}})
+    after = parse(NATIVE.replace("science", "art"))
+    assert causes(plan_of(after, world)) == {COHORT: Cause.SPEC, STRATEGY: Cause.DRIFT}
+
+
+@pytest.mark.parametrize("edit", [{"nominalQuota": "5"}, {"nominalQuota": 5}, {"nominalQuota": None}])
+def test_drift_is_told_inside_of_a_list_that_has_one_owner(edit: Manifest) -> None:
+    world = with_quotas(applied_world(parse(NATIVE)), {0: edit})
+    after = parse(NATIVE.replace("nominalQuota: 1Gi", "nominalQuota: 2Gi"))
+    assert causes(plan_of(after, world)) == {CPU: Cause.DRIFT, MEMORY: Cause.SPEC}
+
+
+def test_field_that_somebody_added_to_such_a_list_is_drift() -> None:
+    world = with_quotas(applied_world(parse(NATIVE)), {0: {"lendingLimit": "1"}})
+    after = parse(NATIVE.replace("nominalQuota: 1Gi", "nominalQuota: 2Gi"))
+    found = causes(plan_of(after, world))
+    assert found == {CPU.replace("nominalQuota", "lendingLimit"): Cause.DRIFT, MEMORY: Cause.SPEC}
+
+
+@pytest.mark.parametrize("same", ["1Gi", 2**30, "1024Mi"])
+def test_field_that_git_names_no_more_is_a_change_of_git_however_somebody_wrote_it(same: str | int) -> None:
+    world = with_quotas(applied_world(parse(NATIVE)), {0: {"nominalQuota": "5"}, 1: {"borrowingLimit": same}})
+    after = parse(NATIVE.replace(", borrowingLimit: 1Gi", ""))
+    assert causes(plan_of(after, world)) == {CPU: Cause.DRIFT, LIMIT: Cause.SPEC}
+
+
+def test_field_that_drifted_and_changed_in_git_is_a_change_of_git() -> None:
+    """It would change also if nobody had touched it."""
+    world = applied_world(parse(NATIVE)).edited(NIGHT, {"spec": {"cohortName": "x"}})
+    assert causes(plan_of(parse(NATIVE.replace("science", "art")), world)) == {COHORT: Cause.SPEC}
+
+
+def test_labels_have_their_own_causes() -> None:
+    labels = {"metadata": {"labels": {"team": "b"}}}
+    world = applied_world(parse(NATIVE)).edited(NIGHT, labels)
+    after = parse(NATIVE.replace("{team: a}", "{team: a, site: x}"))
+    assert causes(plan_of(after, world)) == {
+        "metadata.labels.team": Cause.DRIFT,
+        "metadata.labels.site": Cause.SPEC,
+    }
+
+
+def test_flavor_that_comes_first_is_a_change_of_git_in_all_places_that_it_moves() -> None:
+    first = "    - {name: new, resources: [{name: cpu, nominalQuota: 1}, {name: memory, nominalQuota: 1Gi}]}\n"
+    flavors = f"{NATIVE}---\nkind: ResourceFlavor\nmetadata: {{name: new}}\nspec: {{}}\n"
+    after = parse(flavors.replace("    flavors:\n", f"    flavors:\n{first}"))
+    found = causes(plan_of(after, applied_world(parse(NATIVE))))
+    assert found
+    assert set(found.values()) == {Cause.SPEC}
+
+
+def test_observation_drift_and_git_are_told_apart_in_one_queue() -> None:
+    world = with_quotas(applied_world(parse(SHARES), seen=seen_nodes("16")), {1: {"nominalQuota": "1Gi"}})
+    after = parse(SHARES.replace('pods: "10"', 'pods: "20"'))
+    found = causes(plan_of(after, world, seen=seen_nodes("12")))
+    assert found == {CPU: Cause.OBSERVATION, MEMORY: Cause.DRIFT, PODS: Cause.SPEC}
+
+
+def test_share_that_changes_in_git_is_no_observation_although_the_capacity_moved_too() -> None:
+    world = applied_world(parse(SHARES), seen=seen_nodes("16"))
+    after = parse(SHARES.replace("cpu: 50%", "cpu: 75%"))
+    found = causes(plan_of(after, world, seen=seen_nodes("12", "4Gi")))
+    assert found == {CPU: Cause.SPEC, MEMORY: Cause.OBSERVATION}
+
+
+def test_capacity_of_a_pool_is_told_from_a_change_of_its_master_queue() -> None:
+    world = applied_world(parse(MASTER), seen=seen_pools(cnaf="16"))
+    moved = causes(plan_of(parse(MASTER), world, seen=seen_pools(cnaf="12")))
+    both = causes(plan_of(parse(MASTER.replace("science", "art")), world, seen=seen_pools(cnaf="12")))
+    assert moved == {CPU: Cause.OBSERVATION}
+    assert both == {CPU: Cause.OBSERVATION, COHORT: Cause.SPEC}
+
+
+def test_pool_that_comes_is_an_observation() -> None:
+    world = applied_world(parse(MASTER), seen=seen_pools(cnaf="16"))
+    found = causes(plan_of(parse(MASTER), world, seen=seen_pools(cnaf="16", lyon="4")))
+    assert found == {"spec.resourceGroups[0].flavors[1]": Cause.OBSERVATION}
+
+
+@pytest.mark.parametrize("text", ["0123456789abcdef", "0123456789abcdef.", "0123456789abcdef.%%%"])
+def test_object_that_does_not_say_what_was_wanted_of_its_fields_has_one_cause(text: str) -> None:
+    world = applied_world(parse(NATIVE)).edited(NIGHT, {"spec": {"queueingStrategy": "BestEffortFIFO"}})
+    bare = world.patched(NIGHT, {"metadata": {"annotations": {WANTED: text}}})
+    after = parse(NATIVE.replace("science", "art"))
+    assert causes(plan_of(after, bare)) == {COHORT: Cause.SPEC, STRATEGY: Cause.SPEC}
+
+
+def test_record_of_fields_is_written_with_the_next_change_and_not_before() -> None:
+    """Who comes from a kfleet that kept no such record does not see a plan of everything."""
+    spec = parse(NATIVE)
+    world = applied_world(spec)
+    live = world.objects[world.find(NIGHT)]["metadata"]["annotations"][WANTED]
+    old = world.patched(NIGHT, {"metadata": {"annotations": {WANTED: live.partition(".")[0]}}})
+    assert not plan_of(spec, old).writes
+    (change,) = plan_of(spec, old.edited(NIGHT, {"spec": {"cohortName": "x"}})).writes
+    assert [field.cause for field in change.fields] == [Cause.DRIFT]
+    art = parse(NATIVE.replace("science", "art"))
+    assert _record(plan_of(art, old)) == _record(plan_of(art, World()))
+
+
+def _record(plan: Plan) -> str:
+    (manifest,) = (change.manifest for change in plan.writes if str(change.ref) == NIGHT)
+    text: str = (manifest or {})["metadata"]["annotations"][WANTED]
+    assert text.partition(".")[2]
+    return text
+
+
+def test_role_that_follows_the_managers_kueue_changes_by_observation() -> None:
+    spec = parse(SENT)
+    one, other = (Observations(links=links_of(*names)) for names in (("batch/job",), ("batch/job", "pod")))
+    world = applied_world(spec, seen=one)
+    (change,) = (change for change in plan_of(spec, world, seen=other).writes if change.ref.kind == "ClusterRole")
+    assert {field.cause for field in change.fields} == {Cause.OBSERVATION}
+    assert not [change for change in plan_of(spec, world, seen=one).writes if change.ref.kind == "ClusterRole"]
+
+
+def links_of(*frameworks: str) -> Links:
+    east = ClusterName("east")
+    gone = {east: SeenCredential(problem="the manager has no token yet")}
+    return Links(datetime(2026, 3, 1, tzinfo=UTC), "uid", Settings(frameworks), {east: Endpoint("https://east")}, gone)

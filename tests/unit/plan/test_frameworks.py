@@ -1,0 +1,83 @@
+"""A manager that shall send more kinds of jobs, on values: who has to be ready before."""
+
+from dataclasses import replace
+
+import pytest
+
+from reconciler.desired import compute_desired
+from reconciler.objects import ClusterName
+from reconciler.observed import Observations
+from reconciler.plan import Looks, Plan, Refused, make_plan
+from reconciler.ports import ApiKind
+from reconciler.rollout import SeenConfiguration
+from tests.unit.plan.worlds import HUB, World, parse, predictions_of, view_of
+
+EAST, WEST = ClusterName("east"), ClusterName("west")
+TEXT = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\nintegrations: {frameworks: [batch/job, pod]}\n"
+SEEN = SeenConfiguration(HUB, "kueue-system", "kueue-manager-config", TEXT, "uid", "7", "kueue-controller-manager")
+FLEET = """\
+kind: Cluster
+metadata: {{name: hub}}
+spec: {{role: manager, kueue: {{config: {{integrations: {{frameworks: {frameworks}}}}}}}}}
+---
+kind: Cluster
+metadata: {{name: east}}
+spec: {{role: worker}}
+---
+kind: Cluster
+metadata: {{name: west}}
+spec: {{role: worker}}
+---
+kind: Flavor
+metadata: {{name: cpu}}
+spec: {{capacity: {{source: static, resources: {{cpu: 9}}}}}}
+---
+kind: Queue
+metadata: {{name: q}}
+spec: {{dispatch: multikueue, quota: [{{flavor: cpu, resources: {{cpu: 9}}}}]}}
+"""
+DEFINITION = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: rayjobs.ray.io, annotations: {kfleet.dev/clusters: east}}
+spec: {}
+"""
+
+
+def plan(
+    frameworks: str, *knowing: ClusterName, more: str = "", unreachable: frozenset[ClusterName] = frozenset()
+) -> Plan:
+    """Of a manager with these frameworks, and workers that know RayJobs or do not."""
+    spec = parse(FLEET.format(frameworks=frameworks), more)
+    desired = compute_desired(spec, Observations())
+    views = [view_of(spec, cluster, World(unreachable=unreachable)) for cluster in spec.clusters]
+    ray = {("ray.io", "RayJob"): (ApiKind("ray.io", "v1", "RayJob", "rayjobs", is_namespaced=True),)}
+    views = [replace(view, served=ray) if view.name in knowing else view for view in views]
+    predictions = {view.name: predictions_of(spec, desired.of_cluster(view.name), view) for view in views}
+    return make_plan(spec, Looks(views, predictions, configurations={HUB: SEEN}))
+
+
+def test_kind_that_a_worker_does_not_know_is_refused() -> None:
+    (refusal,) = plan("{add: [ray.io/rayjob]}", WEST).refusals
+    assert (refusal.reason, str(refusal.ref)) == (Refused.UNREADY, "hub/ConfigMap/kueue-system/kueue-manager-config")
+    assert refusal.problem.startswith("east does not know RayJob.ray.io: install these kinds there first")
+
+
+@pytest.mark.parametrize(("knowing", "more"), [((EAST, WEST), ""), ((WEST,), DEFINITION)])
+def test_kind_that_all_workers_know_waits_for_their_roles(knowing: tuple[ClusterName, ...], more: str) -> None:
+    made = plan("{add: [ray.io/rayjob]}", *knowing, more=more)
+    assert not made.refusals
+    assert [change.rollout.after for change in made.changes if change.rollout] == [(EAST, WEST)]
+
+
+def test_kind_waits_for_a_worker_that_cannot_be_seen_and_is_not_refused() -> None:
+    made = plan("{add: [ray.io/rayjob]}", WEST, unreachable=frozenset({EAST}))
+    assert not made.refusals
+    assert [change.rollout.after for change in made.changes if change.rollout] == [(EAST, WEST)]
+
+
+@pytest.mark.parametrize("frameworks", ["{remove: [pod]}", "{add: [deployment]}"])
+def test_rollout_that_adds_nothing_to_watch_waits_for_nobody(frameworks: str) -> None:
+    made = plan(frameworks)
+    assert not made.refusals
+    assert [change.rollout.after for change in made.changes if change.rollout] == [()]

@@ -1,0 +1,133 @@
+"""Nothing of a Secret is in any form of a plan."""
+
+import json
+from base64 import b64encode
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.plan import Looks, Plan, make_plan
+from reconciler.plan.masking import masked, masked_problem
+from reconciler.plan.record import plan_record
+from reconciler.status import plan_markdown, plan_text
+from tests.unit.plan.worlds import World, applied_world, desired_of, parse, plan_of, predictions_of, view_of
+
+# Long enough not to stand in a plan by chance, and with a sign that no word of the source has: some are made of those.
+LETTERS = st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="'\"")
+WORDS = st.text(LETTERS, min_size=12, max_size=40).map(lambda word: f"¶{word}")
+NAME = "hub/Secret/kueue-system/east"
+
+
+def secret(word: str, kind: str = "Secret") -> str:
+    encoded = b64encode(word.encode()).decode()
+    document = {
+        "apiVersion": "v1",
+        "kind": kind,
+        "metadata": {"name": "east", "namespace": "kueue-system", "annotations": {"hint": word}},
+        "data": {"kubeconfig": encoded},
+        "stringData": {"token": word},
+    }
+    return json.dumps(document, ensure_ascii=False)
+
+
+def shown(plan: Plan) -> str:
+    return "\n".join(
+        (plan_text(plan), plan_markdown(plan), json.dumps(plan_record(plan), ensure_ascii=False), repr(plan))
+    )
+
+
+def is_hidden(word: str, plan: Plan) -> bool:
+    texts = shown(plan)
+    forms = (word, json.dumps(word)[1:-1], repr(word)[1:-1], b64encode(word.encode()).decode())
+    return not any(form in texts for form in forms)
+
+
+@settings(max_examples=50)
+@given(WORDS, WORDS)
+def test_secret_is_in_no_form_of_a_plan(old: str, new: str) -> None:
+    before, after = parse(secret(old)), parse(secret(new))
+    world = applied_world(before)
+    last_applied = {"metadata": {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": secret(old)}}}
+    kept = applied_world(before, World()).edited(NAME, last_applied, "kubectl-client-side-apply")
+    for plan in (
+        plan_of(after, World()),
+        plan_of(after, world),
+        plan_of(before, world.edited(NAME, {"stringData": {"token": new, "more": old}})),
+        plan_of(after, kept),
+        plan_of(after, kept.edited(NAME, {"metadata": {"labels": None}})),
+        plan_of(parse("kind: Cohort\nmetadata: {name: rest}\nspec: {}\n"), world),
+    ):
+        assert is_hidden(old, plan) and is_hidden(new, plan)
+
+
+@settings(max_examples=50)
+@given(WORDS)
+def test_secret_is_not_told_by_the_words_of_a_server(word: str) -> None:
+    spec = parse(secret(word))
+    (cluster,) = spec.clusters
+    for world in (World(), applied_world(spec).edited(NAME, {"stringData": {"token": "other"}})):
+        view = view_of(spec, cluster, world)
+        (asked,) = predictions_of(spec, desired_of(spec).objects, view)
+        refused = asked._replace(result=None, problem=f".stringData.token: expected string, got {word}")
+        plan = make_plan(spec, Looks([view], {view.name: [refused]}))
+        assert plan.refusals and is_hidden(word, plan)
+
+
+@pytest.mark.parametrize("status", [400, 403, 422, 500])
+def test_problem_of_a_secret_shows_the_status_of_an_answer_that_may_quote_it(status: int) -> None:
+    """A webhook that says 403 may quote what it does not like."""
+    problem = masked_problem("Secret", "PATCH /api: got sesame", status)
+    assert problem.startswith(f"{status}: what it says may quote the secret; ")
+
+
+@pytest.mark.parametrize("status", [302, 401, 404, 409, 429, 503])
+def test_problem_of_a_secret_is_told_where_nobody_looked_into_it(status: int) -> None:
+    assert masked_problem("Secret", "PATCH /api: no such user", status) == "PATCH /api: no such user"
+
+
+def test_problem_of_a_secret_is_told_with_its_status_in_a_plan() -> None:
+    spec = parse(secret("very secret word"))
+    view = view_of(spec, spec.clusters[0], World())
+    (asked,) = predictions_of(spec, desired_of(spec).objects, view)
+    for status, word in ((404, "namespaces"), (403, "403: what it says may quote")):
+        refused = asked._replace(result=None, problem=f"{status} no namespaces", status=status)
+        (refusal,) = make_plan(spec, Looks([view], {view.name: [refused]})).refusals
+        assert word in refusal.problem
+
+
+def test_secret_is_not_shown_by_the_values_themselves() -> None:
+    """They are printed by a failing test, a debugger, or a traceback that shows its locals."""
+    spec = parse(secret("very secret word"))
+    view = view_of(spec, spec.clusters[0], World())
+    (asked,) = predictions_of(spec, desired_of(spec).objects, view)
+    refused = asked._replace(problem="got very secret word")
+    (change,) = make_plan(spec, Looks([view], {view.name: [asked]})).changes
+    for value in (asked, refused, change):
+        assert "secret word" not in repr(value) and NAME in repr(value)
+
+
+def test_other_kinds_are_shown() -> None:
+    word = "nothing to hide in a config map"
+    plan = plan_of(parse(secret(word, "ConfigMap")), applied_world(parse(secret("other", "ConfigMap"))))
+    assert word in shown(plan)
+
+
+def test_masked_shows_that_a_value_changed() -> None:
+    one, other = masked("Secret", "data.token", "a"), masked("Secret", "data.token", "b")
+    assert one != other
+    assert one == "(sensitive, sha256:ac8d8342…)"
+
+
+@pytest.mark.parametrize("path", ["data", "data.token", "stringData.token", "metadata.annotations[a/b]", "metadata"])
+def test_masked_hides_whole_maps_and_annotations(path: str) -> None:
+    assert "sesame" not in str(masked("Secret", path, {"open": "sesame"}))
+
+
+@pytest.mark.parametrize("path", ["metadata.labels.team", "type", "immutable"])
+def test_masked_shows_what_is_no_secret(path: str) -> None:
+    assert masked("Secret", path, "Opaque") == "Opaque"
+
+
+def test_masked_leaves_nothing_as_nothing() -> None:
+    assert masked("Secret", "data.token", None) is None

@@ -1,0 +1,146 @@
+from dataclasses import replace
+
+import pytest
+
+from reconciler.objects import Gap
+from reconciler.plan import Action, Change, Plan, Reason
+from reconciler.plan.prune import members_of
+from tests.unit.plan.worlds import HUB, QUEUE, World, applied_world, manifest_of, parse, plan_of, view_of
+
+NIGHT = "hub/ClusterQueue/night"
+ENDING = {"metadata": {"deletionTimestamp": "2026-01-31T12:00:00Z"}}
+REST = parse("kind: Cohort\nmetadata: {name: rest}\nspec: {}\n")
+SPEC = parse(QUEUE)
+CRD = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: jobs.example.com}
+spec: {group: example.com}
+"""
+
+
+def leftovers(world: World, keep: str = "") -> dict[str, Change]:
+    """What happens to the objects of the world when the fleet wants only a cohort and what is named."""
+    spec = parse("kind: Cohort\nmetadata: {name: rest}\nspec: {}\n", keep)
+    return {str(change.ref): change for change in plan_of(spec, world).changes if "rest" not in str(change.ref)}
+
+
+def deletes(plan: Plan) -> list[str]:
+    return [str(change.ref) for change in plan.changes if change.action is Action.DELETE]
+
+
+@pytest.mark.parametrize("snippet", ["kind: Namespace\nmetadata: {name: team1, labels: {a: b}}\n", CRD])
+def test_prune_lets_go_of_what_holds_other_peoples_objects(snippet: str) -> None:
+    (change,) = leftovers(applied_world(parse(snippet))).values()
+    assert (change.action, change.reason) == (Action.UPDATE, Reason.RELEASED)
+    assert change.manifest is not None
+    assert change.manifest.keys() == {"apiVersion", "kind", "metadata"}
+    assert change.manifest["metadata"].keys() == {"name"}
+
+
+def test_prune_deletes_only_the_object_that_was_seen() -> None:
+    change = leftovers(applied_world(SPEC))[NIGHT]
+    assert (change.action, change.reason, change.uid) == (Action.DELETE, Reason.GONE, "uid-of-ClusterQueue-night")
+    assert not change.is_drained
+
+
+@pytest.mark.parametrize("status", [{"reservingWorkloads": 2}, {"admittedWorkloads": 2}])
+def test_prune_waits_for_the_workloads_of_a_queue(status: dict[str, int]) -> None:
+    change = leftovers(applied_world(SPEC).patched(NIGHT, {"status": status}))[NIGHT]
+    assert (change.action, change.reason) == (Action.HOLD, Reason.IN_USE)
+    assert change.notes[0].startswith("2 workloads hold its quota")
+
+
+@pytest.mark.parametrize("status", [{"reservingWorkloads": 0}, {"pendingWorkloads": 5}, None])
+def test_prune_does_not_wait_for_workloads_that_have_no_quota(status: dict[str, int] | None) -> None:
+    assert leftovers(applied_world(SPEC).patched(NIGHT, {"status": status}))[NIGHT].action is Action.DELETE
+
+
+@pytest.mark.parametrize(("said", "action"), [("true", Action.DELETE), ("false", Action.HOLD)])
+def test_prune_drains_only_where_the_spec_said_so(said: str, action: Action) -> None:
+    drain = f"metadata: {{name: night, annotations: {{kfleet.dev/drain-on-delete: '{said}'}}}}"
+    world = applied_world(parse(QUEUE.replace("metadata: {name: night}", drain)))
+    change = leftovers(world.patched(NIGHT, {"status": {"reservingWorkloads": 1}}))[NIGHT]
+    assert (change.action, change.is_drained) == (action, action is Action.DELETE)
+
+
+def test_prune_keeps_the_flavor_of_a_queue_that_waits() -> None:
+    changes = leftovers(applied_world(SPEC).patched(NIGHT, {"status": {"reservingWorkloads": 1}}))
+    assert {name: change.action for name, change in changes.items()} == {
+        NIGHT: Action.HOLD,
+        "hub/ResourceFlavor/cpu": Action.HOLD,
+    }
+
+
+def test_prune_keeps_the_flavor_of_a_queue_that_is_being_deleted() -> None:
+    changes = leftovers(applied_world(SPEC).patched(NIGHT, ENDING))
+    assert {name: (change.action, change.reason) for name, change in changes.items()} == {
+        "hub/ResourceFlavor/cpu": (Action.HOLD, Reason.IN_USE),
+        NIGHT: (Action.HOLD, Reason.GOING),
+    }
+
+
+@pytest.mark.parametrize("kind", ["ClusterQueue", "Cohort"])
+def test_prune_keeps_a_flavor_that_others_use(kind: str) -> None:
+    flavors = [{"name": "cpu", "resources": [{"name": "cpu", "nominalQuota": 1}]}]
+    groups = {"resourceGroups": [{"coveredResources": ["cpu"], "flavors": flavors}]}
+    theirs = {**manifest_of(f"kind: {kind}\nmetadata: {{name: theirs}}\n"), "spec": groups}
+    world = applied_world(SPEC).holding(theirs)
+    assert leftovers(world)["hub/ResourceFlavor/cpu"].action is Action.HOLD
+    assert leftovers(world)[NIGHT].action is Action.DELETE
+
+
+def test_prune_keeps_a_flavor_that_an_old_version_of_a_queue_uses() -> None:
+    theirs = manifest_of(QUEUE.partition("---")[0].replace("night", "theirs").replace("cohortName", "cohort"))
+    world = applied_world(SPEC).holding({**theirs, "apiVersion": "kueue.x-k8s.io/v1beta1"})
+    assert leftovers(world)["hub/ResourceFlavor/cpu"].action is Action.HOLD
+
+
+def test_prune_deletes_a_flavor_whose_queue_goes_to_another() -> None:
+    other = QUEUE.replace("name: cpu, resources", "name: gpu, resources").replace(
+        "{name: cpu}\nspec", "{name: gpu}\nspec"
+    )
+    assert deletes(plan_of(parse(other), applied_world(SPEC))) == ["hub/ResourceFlavor/cpu"]
+
+
+def test_prune_deletes_nothing_after_an_incomplete_look() -> None:
+    world = replace(applied_world(SPEC), gaps=(Gap(HUB, "Topology.kueue.x-k8s.io", "timed out"),))
+    changes = leftovers(world)
+    assert {(change.action, change.reason) for change in changes.values()} == {(Action.HOLD, Reason.UNSEEN)}
+
+
+def test_prune_leaves_objects_alone_that_are_being_deleted() -> None:
+    world = applied_world(SPEC).patched(NIGHT, ENDING).patched("hub/ResourceFlavor/cpu", ENDING)
+    changes = leftovers(world).values()
+    assert {(change.action, change.reason) for change in changes} == {(Action.HOLD, Reason.GOING)}
+
+
+def test_prune_never_touches_objects_of_others() -> None:
+    foreign = {"metadata": {"labels": {"applyset.kubernetes.io/part-of": "applyset-other-v1"}}}
+    unlabelled = {"metadata": {"labels": None}}
+    assert NIGHT not in leftovers(applied_world(SPEC).edited(NIGHT, foreign))
+    assert NIGHT not in leftovers(applied_world(SPEC).edited(NIGHT, unlabelled))
+
+
+def test_prune_leaves_a_copy_with_the_label_that_somebody_else_made() -> None:
+    """MultiKueue copies a job of the fleet to a worker, with all of its labels, and the worker's set has that kind."""
+    world = applied_world(SPEC)
+    label = world.objects[world.find(NIGHT)]["metadata"]["labels"]
+    copy = manifest_of("kind: ConfigMap\nmetadata: {name: copy, namespace: team1}\n")
+    copied = world.holding({**copy, "metadata": {**copy["metadata"], "labels": label}}, manager="kueue")
+    assert leftovers(copied).keys() == leftovers(world).keys()
+
+
+def test_prune_of_one_cluster_does_not_see_another() -> None:
+    two = "\n---\n".join(
+        f"kind: Cluster\nmetadata: {{name: {name}}}\nspec: {{role: standalone}}" for name in ("hub", "east")
+    )
+    both = "kind: ResourceFlavor\nmetadata: {name: cpu, annotations: {kfleet.dev/clusters: all}}\nspec: {}\n"
+    one = both.replace("all", "hub")
+    assert deletes(plan_of(parse(two, one), applied_world(parse(two, both)))) == ["east/ResourceFlavor/cpu"]
+
+
+def test_members_are_those_with_the_label_of_the_set() -> None:
+    (cluster,) = SPEC.clusters
+    world = applied_world(SPEC).holding(manifest_of("kind: Cohort\nmetadata: {name: theirs}\nspec: {}\n"))
+    assert {str(ref) for ref in members_of(view_of(SPEC, cluster, world))} == {NIGHT, "hub/ResourceFlavor/cpu"}

@@ -1,0 +1,96 @@
+"""A queue that shall send its jobs nowhere any more, on values: when it has to go on as it is."""
+
+from dataclasses import replace
+
+import pytest
+
+from reconciler.plan import Action
+from reconciler.spec import FleetSpec
+from tests.unit.plan.worlds import World, applied_world, parse, plan_of
+
+QUEUE = "hub/ClusterQueue/q"
+CHECKS = "admissionChecksStrategy: {{admissionChecks: [{{name: {}}}]}}"
+CHECK = """\
+kind: AdmissionCheck
+metadata: {{name: {name}}}
+spec: {{controllerName: {controller}, parameters: {{apiGroup: kueue.x-k8s.io, kind: MultiKueueConfig, name: mk}}}}
+---
+"""
+SENDING = "kueue.x-k8s.io/multikueue"
+
+
+def fleet(check: str = "", controller: str = SENDING) -> FleetSpec:
+    checks = CHECKS.format(check) if check else ""
+    queue = f"kind: ClusterQueue\nmetadata: {{name: q}}\nspec: {{namespaceSelector: {{}}, {checks}}}\n"
+    return parse((CHECK.format(name=check, controller=controller) if check else "") + queue)
+
+
+def busy(world: World, count: int) -> World:
+    return world.patched(QUEUE, {"status": {"reservingWorkloads": count}})
+
+
+def action_of(world: World) -> tuple[Action, bool]:
+    """What happens to the queue, and whether the check behind it goes."""
+    changes = {str(change.ref): change for change in plan_of(fleet(), world).changes}
+    check = changes.get("hub/AdmissionCheck/mk")
+    return changes[QUEUE].action, check is not None and check.action is Action.DELETE
+
+
+@pytest.mark.parametrize(
+    ("controller", "count", "found"),
+    [
+        (SENDING, 3, (Action.HOLD, False)),
+        (SENDING, 0, (Action.UPDATE, True)),
+        # A job that has passed another check needs it no more.
+        ("kueue.x-k8s.io/provisioning-request", 3, (Action.UPDATE, True)),
+    ],
+)
+def test_queue_keeps_its_check_while_jobs_run_on_workers(
+    controller: str, count: int, found: tuple[Action, bool]
+) -> None:
+    before = fleet("mk", controller)
+    assert action_of(busy(applied_world(before), count)) == found
+
+
+def test_check_that_could_not_be_seen_may_be_one_that_sends() -> None:
+    world = busy(applied_world(fleet("mk")), 3)
+    assert action_of(world.unseen("AdmissionCheck.kueue.x-k8s.io"))[0] is Action.HOLD
+
+
+def redirected(config: str, clusters: str) -> FleetSpec:
+    """The queue's check stays, and points to a config of these clusters."""
+    check = CHECK.format(name="mk", controller=SENDING).replace("name: mk}}", f"name: {config}}}}}")
+    native = f"kind: MultiKueueConfig\nmetadata: {{name: {config}}}\nspec: {{clusters: {clusters}}}\n---\n"
+    queue = f"kind: ClusterQueue\nmetadata: {{name: q}}\nspec: {{namespaceSelector: {{}}, {CHECKS.format('mk')}}}\n"
+    return parse(native + check + queue)
+
+
+@pytest.mark.parametrize(
+    ("clusters", "count", "found"),
+    [
+        ("[east]", 3, Action.HOLD),
+        ("[east, north, west]", 3, Action.UPDATE),
+        ("[east]", 0, Action.UPDATE),
+    ],
+)
+def test_check_keeps_its_config_while_jobs_run_on_workers_that_the_new_one_does_not_name(
+    clusters: str, count: int, found: Action
+) -> None:
+    before, after = redirected("old", "[east, west]"), redirected("new", clusters)
+    world = busy(applied_world(after, applied_world(before)), count)
+    check = applied_world(before).objects[world.find("hub/AdmissionCheck/mk")]
+    world = replace(world, objects={**world.objects, world.find("hub/AdmissionCheck/mk"): check})
+    changes = {str(change.ref): change.action for change in plan_of(after, world).changes}
+    assert changes["hub/AdmissionCheck/mk"] is found
+    # What it points to stays with it.
+    assert changes["hub/MultiKueueConfig/old"] is (Action.HOLD if found is Action.HOLD else Action.DELETE)
+
+
+def test_check_waits_until_its_new_config_is_there() -> None:
+    world = busy(applied_world(redirected("old", "[east, west]")), 3)
+    changes = {str(change.ref): change.action for change in plan_of(redirected("new", "[east, west]"), world).changes}
+    assert changes["hub/MultiKueueConfig/new"] is Action.CREATE
+    assert changes["hub/AdmissionCheck/mk"] is Action.HOLD
+    unseen = world.unseen("ClusterQueue.kueue.x-k8s.io")
+    held = {str(change.ref): change.action for change in plan_of(redirected("new", "[east, west]"), unseen).changes}
+    assert held["hub/AdmissionCheck/mk"] is Action.HOLD
