@@ -33,7 +33,7 @@ demo: $(READY)
 	@$(BIN)/kfleet demo $(if $(KEEP),--keep)
 
 unit: $(READY)
-	@$(BIN)/pytest -n logical --dist loadgroup $(PYTEST_ARGS) tests/unit
+	@$(BIN)/pytest -n logical --dist worksteal $(PYTEST_ARGS) tests/unit
 
 test: $(READY)
 	@$(BIN)/kfleet sandbox build

@@ -5,7 +5,6 @@ import gc
 import io
 import itertools
 import os
-import re
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
@@ -26,10 +25,10 @@ from reconciler.sandbox.nodes import node_manifest
 from reconciler.sandbox.programs import DEFAULT_KUEUE, PROGRAMS
 from reconciler.sandbox.wish import Wish
 from tests.cluster.definitions import held_definitions
-from tests.machine import raise_instances, this_machine
+from tests.parallel import Parallel, write_groups
 from tests.process_state import differences, process_state
 from tests.support import OLD_KUEUE, Kfleet, kfleet_program
-from tests.tiers import is_cluster_test, mark_groups, mark_tiers
+from tests.tiers import is_cluster_test, mark_tiers
 from tests.unit.no_sockets.sitecustomize import RECORD
 
 CRDS = Path(reconciler.__file__).parent / "crds"
@@ -48,31 +47,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     mark_tiers(items)
-    mark_groups(items)
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """`-n logical` is for tests without servers, `-n auto` for those that have a fleet each."""
-    if config.option.numprocesses == "logical":
-        return this_machine().cores
-    print(raise_instances() or "inotify instances: enough")  # noqa: T201  (the header of pytest comes later)
-    print(f"workers: {this_machine().workers} of {this_machine()}")  # noqa: T201
-    return this_machine().workers
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workerinput"):
+        write_groups(session.config, session.items)
 
 
 class Failures:
-    """Keeps the names of tests that failed, without the group that xdist adds to them."""
+    """Keeps the names of tests that failed."""
 
     def __init__(self) -> None:
         self._names: dict[str, None] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
-            self._names[re.sub(r"@[^@\]]*$", "", report.nodeid)] = None
+            self._names[report.nodeid] = None
 
     def pytest_sessionfinish(self) -> None:
         FAILED.parent.mkdir(exist_ok=True)
@@ -82,6 +74,7 @@ class Failures:
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Failures())
+        config.pluginmanager.register(Parallel())
 
 
 @pytest.fixture(autouse=True)

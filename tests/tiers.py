@@ -35,20 +35,18 @@ def mark_tiers(items: Iterable[pytest.Item]) -> None:
         )
 
 
-def mark_groups(items: Iterable[pytest.Item]) -> None:
-    """Keep on one worker what shares something expensive: a file of the unit tier, a fixture that outlives a test."""
-    for item in items:
-        if group := _group(item):
-            item.add_marker(pytest.mark.xdist_group(group))
+def groups_of(items: Iterable[pytest.Item]) -> dict[str, str]:
+    """Which tests stay on one worker: a file of the unit tier, and tests that share what outlives a test."""
+    return {item.nodeid: group for item in items if (group := _group(item))}
 
 
 def _group(item: pytest.Item) -> str:
     if not is_cluster_test(item):
-        return item.path.stem
+        return str(item.path)
     shared = next(iter(_shared(item)), None)
     if shared is None:
         return ""
-    return shared.argname if shared.scope == "session" else shared.baseid.replace("/", ".")
+    return shared.argname if shared.scope == "session" else shared.baseid
 
 
 def _shared(item: pytest.Item) -> Iterable[pytest.FixtureDef[object]]:
