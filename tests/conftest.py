@@ -24,6 +24,7 @@ from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.nodes import node_manifest
 from reconciler.sandbox.programs import DEFAULT_KUEUE, PROGRAMS
 from reconciler.sandbox.wish import Wish
+from tests.builders import namespace_object
 from tests.cluster.definitions import held_definitions
 from tests.parallel import Parallel, write_groups
 from tests.process_state import differences, process_state
@@ -177,7 +178,7 @@ def namespace(fleet: Sandbox, unique: str) -> Iterator[str]:
     """A namespace on every cluster of the fleet."""
     names = [cluster.name for cluster in fleet.state.clusters]
     for cluster in names:
-        fleet.api(cluster).create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": unique}})
+        fleet.api(cluster).create(namespace_object(unique))
     yield unique
     for cluster in names:
         fleet.api(cluster).delete(f"/api/v1/namespaces/{unique}")

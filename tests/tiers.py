@@ -41,11 +41,14 @@ def groups_of(items: Iterable[pytest.Item]) -> dict[str, str]:
 
 
 def _group(item: pytest.Item) -> str:
+    """A folder is a group of its own: where its tests take long, they are in two folders."""
     if not is_cluster_test(item):
         return str(item.path)
     shared = next(iter(_shared(item)), None)
     if shared is None:
         return ""
+    if shared.scope == "package":
+        return str(item.path.parent)
     return shared.argname if shared.scope == "session" else shared.baseid
 
 

@@ -27,26 +27,6 @@ def held_definitions(api: ApiServer, definitions: Iterable[Manifest]) -> Iterato
             eventually(partial(_is_gone, api, manifest))
 
 
-def definition(api_version: str, kind: str, plural: str, *, is_namespaced: bool = False) -> Manifest:
-    """The smallest definition of a kind whose controller is not here: it takes any spec."""
-    group, _, version = api_version.partition("/")
-    schema = {
-        "type": "object",
-        "properties": {"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
-    }
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{group}"},
-        "spec": {
-            "group": group,
-            "names": {"kind": kind, "plural": plural},
-            "scope": "Namespaced" if is_namespaced else "Cluster",
-            "versions": [{"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}],
-        },
-    }
-
-
 def _is_served(api: ApiServer, spec: Manifest) -> bool:
     """A kind is established, answers its LIST and stands in the two documents of discovery at different moments."""
     lists = [f"/apis/{api_version}/{spec['names']['plural']}" for api_version in _versions(spec)]

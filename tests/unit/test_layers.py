@@ -58,7 +58,7 @@ MAY_IMPORT = {
 }
 DECIDING = NOUNS | VALUES | {"argocd", "ports", "kueue", "lint", "health", "rights", "permissions", "preflight"}
 DECIDING |= {"status", "texts", "compare"}
-# What a decision may stand on: values, text and arithmetic. Everything else can look at the world.
+# What a decision may stand on: values, text and arithmetic. Everything else can look at the outside.
 PURE_LIBRARIES = {
     "base64", "bisect", "collections", "copy", "dataclasses", "datetime", "decimal", "deepdiff", "difflib", "enum",
     "fnmatch", "fractions", "functools", "gzip", "hashlib", "html", "itertools", "json", "jsonschema", "math",

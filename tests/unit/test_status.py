@@ -9,7 +9,6 @@ from reconciler.plan import Action, Change, ClusterPlan, Plan, Reason, Refusal, 
 from reconciler.plan.model import Cause, FieldChange
 from reconciler.status import (
     COLOURS,
-    COMMENT_LIMIT,
     SIGNS,
     apply_exit_code,
     marker,
@@ -20,6 +19,7 @@ from reconciler.status import (
     plan_text,
     summary,
 )
+from reconciler.texts import COMMENT_LIMIT
 
 HUB = ClusterName("hub")
 GAP = Gap(ClusterName("east"), "the cluster", "connection refused")
@@ -46,7 +46,7 @@ def plan(
     return Plan("test", "c0ffee", clusters, refusals, gaps)
 
 
-def quota(new: object, old: object = "9", path: str = "spec.cohortName") -> FieldChange:
+def quota_change(new: object, old: object = "9", path: str = "spec.cohortName") -> FieldChange:
     return FieldChange(path, old, new, Cause.SPEC)
 
 
@@ -151,7 +151,7 @@ def test_text_marks_what_was_compared_without_the_server() -> None:
     ],
 )
 def test_text_shows_a_value_on_one_line_and_without_control_characters(value: object, shown: str) -> None:
-    text = plan_text(plan(change("night", Action.UPDATE, quota(value, old="x"))))
+    text = plan_text(plan(change("night", Action.UPDATE, quota_change(value, old="x"))))
     assert text.splitlines()[2] == f"      spec.cohortName: x -> {shown}  (spec)"
 
 
@@ -195,7 +195,7 @@ def test_markdown_of_a_plan_without_changes_has_no_foldable_part() -> None:
     assert "<details>" not in plan_markdown(plan(change(action=Action.KEEP)))
 
 
-THOUSANDS = tuple(change(f"queue-{number}", Action.UPDATE, quota("x" * 50)) for number in range(3000))
+THOUSANDS = tuple(change(f"queue-{number}", Action.UPDATE, quota_change("x" * 50)) for number in range(3000))
 LONG_REFUSALS = tuple(Refusal(Refused.INVALID, "y" * 100, HUB, ref(f"q{number}")) for number in range(3000))
 
 
@@ -206,7 +206,7 @@ LONG_REFUSALS = tuple(Refusal(Refused.INVALID, "y" * 100, HUB, ref(f"q{number}")
         plan(*THOUSANDS, names=("hub", "east", "west")),
         plan(change(), refusals=LONG_REFUSALS),
         plan(*THOUSANDS, refusals=LONG_REFUSALS[:200]),
-        plan(change("night", Action.UPDATE, quota("z" * 100_000)), change("day")),
+        plan(change("night", Action.UPDATE, quota_change("z" * 100_000)), change("day")),
         plan(names=tuple(f"cluster-{number}" for number in range(5000))),
     ],
     ids=["changes", "clusters", "refusals", "both", "value", "table"],
@@ -231,7 +231,7 @@ def test_markdown_shares_its_room_among_the_clusters() -> None:
 
 
 def test_markdown_leaves_out_whole_objects_and_names_them() -> None:
-    long = change("night", Action.UPDATE, quota("z" * 100_000))
+    long = change("night", Action.UPDATE, quota_change("z" * 100_000))
     lines = plan_markdown(plan(long, change("day"))).splitlines()
     assert "  ~ ClusterQueue/day  (differs)" in lines
     assert not any("night" in line for line in lines if line != "hub/ClusterQueue/night")
@@ -246,7 +246,7 @@ def test_markdown_counts_what_it_cannot_name() -> None:
 
 
 def test_markdown_lets_no_value_break_out_of_its_frame() -> None:
-    text = plan_markdown(plan(change("night", Action.UPDATE, quota("```` </details>"), notes=("``` x",))))
+    text = plan_markdown(plan(change("night", Action.UPDATE, quota_change("```` </details>"), notes=("``` x",))))
     lines = text.splitlines()
     fences = [line for line in lines if line.startswith("`")]
     assert fences == ["`````text", "`````"]

@@ -61,6 +61,32 @@ def test_server_that_is_no_api_server_is_a_cluster_error(status: int, body: byte
         assert "does not answer like an API server" in gap.why
 
 
+OF_ANOTHER = b'{"kind": "Status", "reason": "NotFound", "details": {"name": "other", "kind": "secrets"}}'
+
+
+@pytest.mark.parametrize("body", [LOGIN, b"404 page not found", b"{}", b'{"kind": "Status", "code": 404}', OF_ANOTHER])
+@pytest.mark.parametrize("path", ["/api/v1/secrets", "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/night", "/api/v1"])
+def test_404_that_is_not_an_api_servers_own_says_nothing_about_an_object(body: bytes, path: str) -> None:
+    with answering(404, body) as port:
+        for ask in (port.get, port.find, lambda where: list(port.list(where))):
+            with pytest.raises(ClusterError, match="does not answer like an API server") as raised:
+                ask(path)
+            assert raised.value.status != 404
+
+
+@pytest.mark.parametrize(
+    "body", [b"{}", b'{"login": "https://sso"}', b'{"kind": "List"}', b'{"kind": "List", "items": null}']
+)
+def test_200_that_is_not_a_list_of_objects_is_a_cluster_error(body: bytes) -> None:
+    with answering(200, body) as port:
+        with pytest.raises(ClusterError, match="does not answer like an API server"):
+            list(port.list("/api/v1/secrets"))
+        with pytest.raises(ClusterError, match="does not answer like an API server"):
+            port.discover()
+        (gap,) = greet(port, SetName("test", "kueue-system")).gaps
+        assert "API server" in gap.why
+
+
 @pytest.mark.parametrize("body", [LOGIN, b"[]"])
 def test_refusal_that_is_no_object_is_told_as_it_is(body: bytes) -> None:
     with answering(403, body) as port, pytest.raises(ClusterError, match="GET /api: 403 ") as raised:

@@ -7,8 +7,8 @@ import pytest
 
 from reconciler.kueue.health import REASONS, Reason
 from reconciler.sandbox.fleet import Sandbox
+from tests.builders import KUEUE, cpu_group, native, resource_flavor
 from tests.cluster.argocd.servers import PLUGIN, argocd
-from tests.documents import KUEUE
 from tests.support import eventually
 
 pytestmark = pytest.mark.usefixtures("_programs")
@@ -75,10 +75,8 @@ def test_health_takes_a_condition_that_kueue_does_not_write_again(kind: str) -> 
 
 def test_health_of_real_objects(fleet: Sandbox, unique: str) -> None:
     api = fleet.api("worker1")
-    flavor = {"apiVersion": KUEUE, "kind": "ResourceFlavor", "metadata": {"name": unique}, "spec": {}}
-    share = {"name": unique, "resources": [{"name": "cpu", "nominalQuota": "1"}]}
-    spec = {"resourceGroups": [{"coveredResources": ["cpu"], "flavors": [share]}]}
-    queue = {"apiVersion": KUEUE, "kind": "ClusterQueue", "metadata": {"name": unique}, "spec": spec}
+    flavor = resource_flavor(unique)
+    queue = native("ClusterQueue", unique, {"resourceGroups": [cpu_group("1", of=unique)]})
     path = api.path_of(queue)
     api.create(queue)
     eventually(lambda: judged(api.get(path))["status"] == "Degraded")

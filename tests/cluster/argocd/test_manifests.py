@@ -10,10 +10,11 @@ import yaml
 from reconciler.edges.kubernetes import ApiServer
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.programs import PROGRAMS
+from tests.builders import namespace_object
 from tests.cluster.argocd.servers import PLUGIN
 from tests.cluster.definitions import held_definitions
 
-NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}}
+NAMESPACE = namespace_object("argocd")
 # What the plugin needs of an installation: the repo-server with its volumes, and the ConfigMap of settings.
 # Like Argo CD's own manifests, it names no namespace.
 INSTALLATION = """
@@ -47,7 +48,8 @@ def server(fleet: Sandbox) -> Iterator[ApiServer]:
 
 def test_examples_of_argo_cd_are_accepted_strictly(server: ApiServer) -> None:
     for name in ("application.yaml", "applicationset.yaml"):
-        server.apply(yaml.safe_load((PLUGIN / name).read_text()), is_dry_run=True)
+        example = yaml.safe_load((PLUGIN / name).read_text())
+        assert server.apply(example, is_dry_run=True)["metadata"]["name"] == example["metadata"]["name"]
 
 
 def test_plugin_goes_into_an_installation_of_argo_cd(server: ApiServer, tmp_path: Path) -> None:

@@ -15,13 +15,11 @@ import yaml
 
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.nodes import node_manifest
+from tests.builders import main_tenant, observed_flavor, open_queue
 from tests.cluster.argocd.servers import PLUGIN
-from tests.cluster.engine.conftest import ONE, MakeWorld
-from tests.cluster.engine.worlds import World
-from tests.documents import tenant
+from tests.cluster.live_fleet import ONE, LiveFleet, MakeLiveFleet
 from tests.repositories import git
 from tests.support import eventually, kfleet_program
-from tests.unit.capacity.documents import observed_flavor, share_queue
 
 OBSERVE = PLUGIN.parent / "observe"
 SHELL = shutil.which("sh") or "sh"
@@ -32,11 +30,11 @@ FILE = "observations.json"
 class Forge:
     """A bare repository with a fleet whose quota follows nodes, and the container that looks at it."""
 
-    world: World
+    live_fleet: LiveFleet
     bare: Path
 
     def push(self) -> None:
-        git(self.world.folder, "push", "--quiet", str(self.bare), "HEAD:refs/heads/main")
+        git(self.live_fleet.folder, "push", "--quiet", str(self.bare), "HEAD:refs/heads/main")
 
     def observe(self, folder: str) -> subprocess.CompletedProcess[str]:
         """The script as the CronJob runs it, with a volume of its own."""
@@ -57,10 +55,10 @@ class Forge:
 
     def rewrite(self, old: str, new: str) -> None:
         """Commit what was observed with other times."""
-        git(self.world.folder, "pull", "--quiet", "--no-rebase", str(self.bare), "main")
-        path = self.world.folder / FILE
+        git(self.live_fleet.folder, "pull", "--quiet", "--no-rebase", str(self.bare), "main")
+        path = self.live_fleet.folder / FILE
         path.write_text(re.sub(old, new, path.read_text()))
-        self.world.commit_all()
+        self.live_fleet.commit_all()
         self.push()
 
     def commits(self) -> list[str]:
@@ -110,12 +108,12 @@ def is_ready(node: dict[str, Any]) -> bool:
 
 
 @pytest.fixture
-def forge(make_world: MakeWorld, tmp_path: Path, unique: str, node: str) -> Forge:
-    world = make_world(unique, ONE)
-    assert world.api().find(node)
+def forge(make_live_fleet: MakeLiveFleet, tmp_path: Path, unique: str, node: str) -> Forge:
+    live_fleet = make_live_fleet(unique, ONE)
+    assert live_fleet.api().find(node)
     flavor = observed_flavor(unique, "nodes", nodeLabels={"test": unique})
-    world.commit(flavor, share_queue(unique, unique, cpu="50%"), tenant(unique, unique))
-    made = Forge(world, tmp_path / "fleet.git")
+    live_fleet.commit(flavor, open_queue(unique, unique, {"cpu": "50%"}), main_tenant(unique, unique))
+    made = Forge(live_fleet, tmp_path / "fleet.git")
     git(tmp_path, "init", "--quiet", "--bare", str(made.bare))
     made.push()
     return made
@@ -128,7 +126,7 @@ def test_observation_is_committed_where_it_says_something_new(forge: Forge, node
     assert forge.quota() == "4"
     # A second time, because a new day may have begun before the first.
     assert adds_nothing(forge, "second") or adds_nothing(forge, "third")
-    forge.world.api().patch(f"{node}/status", {"status": {"allocatable": {"cpu": "10"}}})
+    forge.live_fleet.api().patch(f"{node}/status", {"status": {"allocatable": {"cpu": "10"}}})
     done = forge.observe("fourth")
     assert done.returncode == 0, done.stderr
     assert forge.quota() == "5"
@@ -137,7 +135,7 @@ def test_observation_is_committed_where_it_says_something_new(forge: Forge, node
 def test_observation_goes_on_from_the_one_that_was_committed(forge: Forge, node: str) -> None:
     """Nothing else knows since when there is less, or a pool is silent."""
     assert forge.observe("first").returncode == 0
-    forge.world.api().patch(f"{node}/status", {"status": {"allocatable": {"cpu": "6"}}})
+    forge.live_fleet.api().patch(f"{node}/status", {"status": {"allocatable": {"cpu": "6"}}})
     assert forge.observe("second").returncode == 0
     assert forge.quota() == "4"
     forge.rewrite(r'"20\d\d-', '"2020-')
@@ -162,9 +160,9 @@ def test_observation_of_another_day_is_committed_again(forge: Forge) -> None:
 
 
 def test_half_a_look_is_not_committed(forge: Forge) -> None:
-    path = forge.world.folder / "fleet" / "fleet.yaml"
+    path = forge.live_fleet.folder / "fleet" / "fleet.yaml"
     path.write_text(path.read_text().replace("context: worker1", "context: nowhere"))
-    forge.world.commit_all()
+    forge.live_fleet.commit_all()
     forge.push()
     done = forge.observe("first")
     assert done.returncode == 4 and "gap: " in done.stderr

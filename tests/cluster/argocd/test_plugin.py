@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from reconciler.objects import ref_of
+from reconciler.objects import ClusterName, ref_of
 from reconciler.pipeline.offline import Source, compute, read_files, write_offline
 from tests.cluster.argocd.servers import PluginServer, serving
 from tests.support import ROOT
@@ -34,7 +34,7 @@ def repository(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("cluster", CLUSTERS)
-def test_plugin_gives_argo_cd_what_render_prints(plugin: PluginServer, repository: Path, cluster: str) -> None:
+def test_plugin_gives_argo_cd_what_render_prints(plugin: PluginServer, repository: Path, cluster: ClusterName) -> None:
     computed = compute(read_files(Source(str(ROOT))))
     want = {str(ref_of(cluster, entry)): entry for entry in write_offline(computed, cluster)}
     answer = plugin.generate(repository, cluster=cluster)

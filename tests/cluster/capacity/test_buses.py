@@ -2,8 +2,10 @@
 
 import asyncio
 import gc
+import socket
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Any
@@ -204,6 +206,37 @@ def test_second_server_takes_over(tmp_path: Path) -> None:
         assert hears(feed, second.address)
 
 
+def test_connection_that_breaks_before_the_greeting_is_closed(tmp_path: Path) -> None:
+    """A connection that is left open is a ResourceWarning, and with it a failure, once its memory is freed."""
+    with running(tmp_path) as server, listening(Login((server.address,))) as feed:
+        eventually(lambda: not feed.heard().problem)
+        server.stop()
+        with hanging_up(server.port) as accepted:
+            eventually(lambda: len(accepted) > 2)
+    gc.collect()
+    assert feed.heard().problem
+
+
+@contextmanager
+def hanging_up(port: int) -> Iterator[list[str]]:
+    """A server that ends every connection before it says a word; the addresses of its callers."""
+    accepted: list[str] = []
+    with socket.create_server(("127.0.0.1", port)) as server:
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    connection, caller = server.accept()
+                    accepted.append(str(caller))
+                    connection.close()
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield accepted
+        server.shutdown(socket.SHUT_RDWR)
+    thread.join()
+
+
 def test_feed_is_bounded(tmp_path: Path) -> None:
     with running(tmp_path) as server, listening(Login((server.address,))) as feed:
         eventually(lambda: not feed.heard().problem)
@@ -260,7 +293,7 @@ def test_message_that_cannot_be_used_is_counted_and_takes_nobodys_place(tmp_path
 def test_clock_that_is_set_makes_no_message_older(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Later(datetime):
         @classmethod
-        def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+        def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]  # a plain datetime is enough
             return datetime.now(tz) + timedelta(days=1)
 
     with running(tmp_path) as server, listening(Login((server.address,))) as feed:

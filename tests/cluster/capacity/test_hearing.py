@@ -8,34 +8,20 @@ from pathlib import Path
 import pytest
 
 from reconciler.capacity.message import problem_of_message
-from reconciler.capacity.sources import Sources, find_sources
+from reconciler.capacity.sources import Sources
 from reconciler.edges.nats import Login, NatsFeed
 from reconciler.observations.buses import listen
-from reconciler.spec import FleetFiles, parse_fleet
+from tests.builders import announcement
 from tests.cluster.capacity.nats_servers import Server, running
 from tests.cluster.capacity.test_buses import publish
 from tests.support import eventually
-from tests.unit.capacity.documents import announcement
-from tests.unit.capacity.worlds import amounts
+from tests.unit.capacity.bus_sources import pool_sources
+from tests.unit.capacity.ledgers import amounts
 
 pytestmark = pytest.mark.usefixtures("loopback")
 
 
 LONG = timedelta(minutes=10)
-FLEET = """apiVersion: kfleet.dev/v1alpha1
-kind: Fleet
-metadata: {{name: test}}
----
-apiVersion: kfleet.dev/v1alpha1
-kind: Cluster
-metadata: {{name: hub}}
-spec: {{role: standalone}}
----
-apiVersion: kfleet.dev/v1alpha1
-kind: Flavor
-metadata: {{name: cpu}}
-spec: {{capacity: {{source: nats, nats: {{connector: "nats://{}", subject: pools, pools: [cnaf]}}}}}}
-"""
 
 
 @pytest.fixture
@@ -54,8 +40,7 @@ def feed(server: Server) -> Iterator[NatsFeed]:
 
 @pytest.fixture
 def sources(server: Server) -> Sources:
-    text = FLEET.format(server.address)
-    return find_sources(parse_fleet(FleetFiles("test", "", {"fleet/all.yaml": text.encode()})))
+    return pool_sources(server.address)
 
 
 def test_pool_that_said_only_garbage_has_not_spoken(server: Server, feed: NatsFeed, sources: Sources) -> None:

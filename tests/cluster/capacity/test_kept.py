@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 
 from reconciler.sandbox.fleet import Sandbox
-from tests.cluster.capacity.pools import LEDGER, SHORT, PoolWorld
-from tests.cluster.engine.worlds import World
+from tests.builders import announcement, cluster_queue, cpu_group, observed_flavor, open_queue
+from tests.cluster.capacity.pool_live_fleet import LEDGER, SHORT, PoolLiveFleet
 from tests.cluster.faults.proxy import Deed, Fault, FaultProxy, proxied
-from tests.documents import cluster_queue
-from tests.unit.capacity.documents import announcement, observed_flavor, share_queue
+from tests.cluster.live_fleet import LiveFleet
 
 
 @pytest.fixture
@@ -19,54 +18,56 @@ def proxy(fleet: Sandbox) -> Iterator[FaultProxy]:
         yield made
 
 
-def lead_through(world: World, proxy: FaultProxy, folder: Path) -> None:
+def lead_through(live_fleet: LiveFleet, proxy: FaultProxy, folder: Path) -> None:
     """The same fleet, whose cluster is reached by the proxy from now on."""
-    path = world.folder / "fleet" / "fleet.yaml"
+    path = live_fleet.folder / "fleet" / "fleet.yaml"
     kubeconfig = proxy.kubeconfig(folder / "proxy.kubeconfig")
-    path.write_text(path.read_text().replace(str(world.sandbox.state.kubeconfig), str(kubeconfig)))
-    world.commit_all()
+    path.write_text(path.read_text().replace(str(live_fleet.sandbox.state.kubeconfig), str(kubeconfig)))
+    live_fleet.commit_all()
 
 
 def test_ledger_that_cannot_be_read_is_not_taken_for_an_empty_one(
-    pool_world: PoolWorld, proxy: FaultProxy, tmp_path: Path
+    pool_live_fleet: PoolLiveFleet, proxy: FaultProxy, tmp_path: Path
 ) -> None:
-    name, world = pool_world.name, pool_world.world
-    pools = {"connector": pool_world.url, "subject": pool_world.subject, "pools": ["cnaf"]}
+    name, live_fleet = pool_live_fleet.name, pool_live_fleet.live_fleet
+    pools = {"connector": pool_live_fleet.url, "subject": pool_live_fleet.subject, "pools": ["cnaf"]}
     flavor = observed_flavor(name, "nats", capacity={"nats": pools})
-    world.commit(flavor, share_queue(name, name, cpu="50%"))
-    assert pool_world.apply(cnaf=announcement("8")).code == 0
-    assert pool_world.quotas() == {name: "4"}
-    before = pool_world.ledger()
-    lead_through(world, proxy, tmp_path)
+    live_fleet.commit(flavor, open_queue(name, name, {"cpu": "50%"}))
+    assert pool_live_fleet.apply(cnaf=announcement("8")).code == 0
+    assert pool_live_fleet.quotas() == {name: "4"}
+    before = pool_live_fleet.ledger()
+    lead_through(live_fleet, proxy, tmp_path)
     proxy.inject(Fault(Deed.ANSWER, f"/configmaps/kfleet-{name}-ledger", "GET", status=500, times=99))
-    planned = world.plan("--observe-for", "0")
+    planned = live_fleet.plan("--observe-for", "0")
     assert planned.code == 4 and "the ledger" in str(planned.record["gaps"]), planned
-    refused = world.apply("--observe-for", "0")
+    refused = live_fleet.apply("--observe-for", "0")
     assert refused.code == 1 and "its ledger cannot be read" in refused.err, refused
-    assert pool_world.quotas() == {name: "4"} and pool_world.ledger() == before
+    assert pool_live_fleet.quotas() == {name: "4"} and pool_live_fleet.ledger() == before
     proxy.let_go()
-    assert world.apply("--observe-for", "0").code == 0
-    assert pool_world.quotas() == {name: "4"}
-    pool_world.clean()
+    assert live_fleet.apply("--observe-for", "0").code == 0
+    assert pool_live_fleet.quotas() == {name: "4"}
+    pool_live_fleet.clean()
 
 
-def test_refusal_on_another_cluster_does_not_stop_the_ledger(wide_world: World) -> None:
-    manager, worker, other = wide_world.contexts
-    name = wide_world.name
-    strange = cluster_queue(name, name, cpu="4")
+def test_refusal_on_another_cluster_does_not_stop_the_ledger(wide_live_fleet: LiveFleet) -> None:
+    manager, worker, other = wide_live_fleet.contexts
+    name = wide_live_fleet.name
+    strange = cluster_queue(name, cpu_group("4", of=name))
     by_another = ("apply", "--server-side", "--field-manager=other", "-f", "-")
-    wide_world.kubectl(*by_another, given=strange, cluster=other)
-    wide_world.commit(observed_flavor(name, "nodes"), share_queue(name, name, cpu="50%"))
-    refused = wide_world.apply(*SHORT)
+    wide_live_fleet.kubectl(*by_another, given=strange, cluster=other)
+    wide_live_fleet.commit(observed_flavor(name, "nodes"), open_queue(name, name, {"cpu": "50%"}))
+    refused = wide_live_fleet.apply(*SHORT)
     assert refused.code == 3 and f"{other}/ClusterQueue/{name}" in refused.out, refused
-    assert wide_world.finds("clusterqueues", name, worker)
-    assert wide_world.api(manager).find(LEDGER.format(name)) is not None
-    wide_world.api(manager).delete(LEDGER.format(name))
+    assert wide_live_fleet.finds("clusterqueues", name, worker)
+    assert wide_live_fleet.api(manager).find(LEDGER.format(name)) is not None
+    wide_live_fleet.api(manager).delete(LEDGER.format(name))
 
 
-def test_refusal_on_the_cluster_that_keeps_the_ledger_stops_it(world: World) -> None:
-    strange = cluster_queue(world.name, world.name, cpu="4")
-    world.kubectl("apply", "--server-side", "--field-manager=other", "-f", "-", given=strange)
-    world.commit(observed_flavor(world.name, "nodes"), share_queue(world.name, world.name, cpu="50%"))
-    assert world.apply(*SHORT).code == 3
-    assert world.api().find(LEDGER.format(world.name)) is None
+def test_refusal_on_the_cluster_that_keeps_the_ledger_stops_it(live_fleet: LiveFleet) -> None:
+    strange = cluster_queue(live_fleet.name, cpu_group("4", of=live_fleet.name))
+    live_fleet.kubectl("apply", "--server-side", "--field-manager=other", "-f", "-", given=strange)
+    live_fleet.commit(
+        observed_flavor(live_fleet.name, "nodes"), open_queue(live_fleet.name, live_fleet.name, {"cpu": "50%"})
+    )
+    assert live_fleet.apply(*SHORT).code == 3
+    assert live_fleet.api().find(LEDGER.format(live_fleet.name)) is None

@@ -3,6 +3,7 @@
 import json
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -16,23 +17,21 @@ from reconciler.objects import ClusterName
 from reconciler.observations.metrics import find_report
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.nodes import node_manifest
+from tests.builders import announcement, main_job, main_tenant, master_queue, observed_flavor, open_queue
 from tests.cluster.capacity.nats_servers import running
-from tests.cluster.capacity.pools import LEDGER, SHORT, PoolWorld
-from tests.cluster.engine.conftest import MakeWorld
-from tests.cluster.engine.worlds import World
-from tests.documents import job, tenant
+from tests.cluster.capacity.pool_live_fleet import LEDGER, SHORT, PoolLiveFleet
+from tests.cluster.live_fleet import LiveFleet, MakeLiveFleet
 from tests.support import eventually, kfleet_program
-from tests.unit.capacity.documents import announcement, master_queue, observed_flavor, share_queue
 
 METRICS = "/apis/galaxy.kubestellar.io/v1alpha1/clustermetrics"
 CRDS = Path(cli.__file__).parents[1] / "crds"
 
 
 @pytest.fixture(autouse=True)
-def _clean_ledger(world: World) -> Iterator[None]:
+def _clean_ledger(live_fleet: LiveFleet) -> Iterator[None]:
     yield
-    if world.api().find(LEDGER.format(world.name)):
-        world.api().delete(LEDGER.format(world.name))
+    if live_fleet.api().find(LEDGER.format(live_fleet.name)):
+        live_fleet.api().delete(LEDGER.format(live_fleet.name))
 
 
 @pytest.fixture
@@ -43,68 +42,73 @@ def nodes(fleet: Sandbox, unique: str) -> Iterator[list[str]]:
     fleet.add_nodes("worker1", [node_manifest(name, shape, {"test": unique}) for name in names])
     api = fleet.api("worker1")
     for name in names:
-        eventually(lambda path=f"/api/v1/nodes/{name}": _is_ready(api.get(path)))
+        eventually(partial(_is_ready, api, name))
     yield names
     for name in names:
         if api.find(f"/api/v1/nodes/{name}"):
             api.delete(f"/api/v1/nodes/{name}")
 
 
-def _is_ready(node: dict[str, object]) -> bool:
-    conditions = node.get("status", {}).get("conditions", ())  # type: ignore[attr-defined]
+def _is_ready(api: ApiServer, name: str) -> bool:
+    node = api.get(f"/api/v1/nodes/{name}")
+    conditions = node.get("status", {}).get("conditions", ())
     is_ready = any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
-    return is_ready and not node["spec"].get("taints")  # type: ignore[index]
+    return is_ready and not node["spec"].get("taints")
 
 
-def cpu_of(world: World, cluster: str = "worker1") -> str:
-    (group,) = world.queue(world.name, cluster)["spec"]["resourceGroups"]
+def cpu_of(live_fleet: LiveFleet, cluster: str = "worker1") -> str:
+    (group,) = live_fleet.queue(live_fleet.name, cluster)["spec"]["resourceGroups"]
     return str(group["flavors"][0]["resources"][0]["nominalQuota"])
 
 
-def test_quota_follows_the_nodes_up_and_down(world: World, nodes: list[str]) -> None:
-    flavor = observed_flavor(world.name, "nodes", nodeLabels={"test": world.name}, capacity={"headroom": "25%"})
+def test_quota_follows_the_nodes_up_and_down(live_fleet: LiveFleet, nodes: list[str]) -> None:
+    flavor = observed_flavor(
+        live_fleet.name, "nodes", nodeLabels={"test": live_fleet.name}, capacity={"headroom": "25%"}
+    )
     policy = {"capacity": {"shrinkDelay": "0s"}}
-    world.commit(flavor, share_queue(world.name, world.name, cpu="100%"), policy=policy)
-    world.converge()
-    assert cpu_of(world) == "12"
-    world.api().patch(f"/api/v1/nodes/{nodes[0]}", {"spec": {"unschedulable": True}})
-    smaller = world.plan()
-    (field,) = smaller.fields(f"worker1/ClusterQueue/{world.name}").values()
+    live_fleet.commit(flavor, open_queue(live_fleet.name, live_fleet.name, {"cpu": "100%"}), policy=policy)
+    live_fleet.converge()
+    assert cpu_of(live_fleet) == "12"
+    live_fleet.api().patch(f"/api/v1/nodes/{nodes[0]}", {"spec": {"unschedulable": True}})
+    smaller = live_fleet.plan()
+    (field,) = smaller.fields(f"worker1/ClusterQueue/{live_fleet.name}").values()
     assert (field["old"], field["new"], field["cause"]) == ("12", "6", "observation")
-    whole = share_queue(world.name, world.name, cpu="100%")
-    world.commit(flavor, {**whole, "spec": {**whole["spec"], "cohort": world.name}}, policy=policy)
-    fields = world.plan().fields(f"worker1/ClusterQueue/{world.name}")
+    whole = open_queue(live_fleet.name, live_fleet.name, {"cpu": "100%"})
+    live_fleet.commit(flavor, {**whole, "spec": {**whole["spec"], "cohort": live_fleet.name}}, policy=policy)
+    fields = live_fleet.plan().fields(f"worker1/ClusterQueue/{live_fleet.name}")
     assert {path.rpartition(".")[2]: field["cause"] for path, field in fields.items()} == {
         "cohortName": "spec",
         "nominalQuota": "observation",
     }
-    assert world.apply().code == 0
-    assert cpu_of(world) == "6"
-    world.api().patch(f"/api/v1/nodes/{nodes[0]}", {"spec": {"unschedulable": None}})
+    assert live_fleet.apply().code == 0
+    assert cpu_of(live_fleet) == "6"
+    live_fleet.api().patch(f"/api/v1/nodes/{nodes[0]}", {"spec": {"unschedulable": None}})
     # Its taint is taken off by a controller.
-    eventually(lambda: not world.api().get(f"/api/v1/nodes/{nodes[0]}")["spec"].get("taints"))
-    assert world.apply().code == 0
-    assert cpu_of(world) == "12"
+    eventually(lambda: not live_fleet.api().get(f"/api/v1/nodes/{nodes[0]}")["spec"].get("taints"))
+    assert live_fleet.apply().code == 0
+    assert cpu_of(live_fleet) == "12"
 
 
-def test_shrinking_waits_and_the_ledger_remembers_since_when(world: World, nodes: list[str]) -> None:
-    flavor = observed_flavor(world.name, "nodes", nodeLabels={"test": world.name})
-    documents = (flavor, share_queue(world.name, world.name, cpu="100%"))
-    world.commit(*documents, policy={"capacity": {"shrinkDelay": "1h"}})
-    world.converge()
-    world.api().delete(f"/api/v1/nodes/{nodes[0]}")
-    assert world.apply().code == 0
-    assert cpu_of(world) == "16"
-    ledger = json.loads(world.api().get(LEDGER.format(world.name))["data"]["ledger.json"])
+def test_shrinking_waits_and_the_ledger_remembers_since_when(live_fleet: LiveFleet, nodes: list[str]) -> None:
+    flavor = observed_flavor(live_fleet.name, "nodes", nodeLabels={"test": live_fleet.name})
+    documents = (flavor, open_queue(live_fleet.name, live_fleet.name, {"cpu": "100%"}))
+    live_fleet.commit(*documents, policy={"capacity": {"shrinkDelay": "1h"}})
+    live_fleet.converge()
+    live_fleet.api().delete(f"/api/v1/nodes/{nodes[0]}")
+    assert live_fleet.apply().code == 0
+    assert cpu_of(live_fleet) == "16"
+    ledger = json.loads(live_fleet.api().get(LEDGER.format(live_fleet.name))["data"]["ledger.json"])
     assert ledger["sources"][0]["lowerSince"].keys() >= {"cpu"}
-    world.commit(*documents, policy={"capacity": {"shrinkDelay": "0s"}})
-    assert world.apply().code == 0
-    assert cpu_of(world) == "8"
+    live_fleet.commit(*documents, policy={"capacity": {"shrinkDelay": "0s"}})
+    assert live_fleet.apply().code == 0
+    assert cpu_of(live_fleet) == "8"
 
 
-def test_what_runs_outside_of_kueue_is_taken_off(world: World, nodes: list[str], namespace: str) -> None:
-    flavor = observed_flavor(world.name, "nodes", nodeLabels={"test": world.name}, capacity={"subtractOther": True})
-    world.commit(flavor, share_queue(world.name, world.name, cpu="100%"))
+def test_what_runs_outside_of_kueue_is_taken_off(live_fleet: LiveFleet, nodes: list[str], namespace: str) -> None:
+    flavor = observed_flavor(
+        live_fleet.name, "nodes", nodeLabels={"test": live_fleet.name}, capacity={"subtractOther": True}
+    )
+    live_fleet.commit(flavor, open_queue(live_fleet.name, live_fleet.name, {"cpu": "100%"}))
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -119,29 +123,29 @@ def test_what_runs_outside_of_kueue_is_taken_off(world: World, nodes: list[str],
             "containers": [{"name": "main", "image": "none", "resources": {"requests": {"cpu": "3"}}}],
         },
     }
-    world.api().create(pod)
-    assert world.apply().code == 0
-    assert cpu_of(world) == "13"
+    live_fleet.api().create(pod)
+    assert live_fleet.apply().code == 0
+    assert cpu_of(live_fleet) == "13"
 
 
 @pytest.mark.parametrize("cluster", ["worker1", "worker2"])
 def test_what_kueue_admitted_is_not_taken_off(
-    make_world: MakeWorld, fleet: Sandbox, unique: str, namespace: str, cluster: str
+    make_live_fleet: MakeLiveFleet, fleet: Sandbox, unique: str, namespace: str, cluster: str
 ) -> None:
     """On today's Kueue and on an older one: both must mark the pods of what they admit."""
-    world, api, node = make_world(unique, {cluster: cluster}), fleet.api(cluster), f"{unique}-node"
+    live_fleet, api, node = make_live_fleet(unique, {cluster: cluster}), fleet.api(cluster), f"{unique}-node"
     fleet.add_nodes(cluster, [node_manifest(node, {"cpu": "8", "pods": "110"}, {"test": unique})])
     try:
-        eventually(lambda: _is_ready(api.get(f"/api/v1/nodes/{node}")))
+        eventually(lambda: _is_ready(api, node))
         flavor = observed_flavor(unique, "nodes", nodeLabels={"test": unique}, capacity={"subtractOther": True})
-        world.commit(flavor, share_queue(unique, unique, cpu="100%"), tenant(unique, unique, namespace))
-        assert world.apply().code == 0
-        api.create(job("mine", namespace, cpu="3"))
+        live_fleet.commit(flavor, open_queue(unique, unique, {"cpu": "100%"}), main_tenant(unique, unique, namespace))
+        assert live_fleet.apply().code == 0
+        api.create(main_job("mine", namespace, cpu="3"))
         pods = f"/api/v1/namespaces/{namespace}/pods"
         eventually(lambda: [pod for pod in api.list(pods) if pod["spec"].get("nodeName") == node], 60)
-        applied = world.apply()
+        applied = live_fleet.apply()
         assert applied.code == 0, applied.out + applied.err
-        assert cpu_of(world, cluster) == "8"
+        assert cpu_of(live_fleet, cluster) == "8"
         api.delete(f"/apis/batch/v1/namespaces/{namespace}/jobs/mine")
     finally:
         api.delete(f"/api/v1/nodes/{node}")
@@ -149,29 +153,31 @@ def test_what_kueue_admitted_is_not_taken_off(
             api.delete(LEDGER.format(unique))
 
 
-def test_login_of_a_bus_is_read_from_a_secret(pool_world: PoolWorld, tmp_path: Path, namespace: str) -> None:
-    world = pool_world.world
+def test_login_of_a_bus_is_read_from_a_secret(pool_live_fleet: PoolLiveFleet, tmp_path: Path, namespace: str) -> None:
+    live_fleet = pool_live_fleet.live_fleet
     with running(tmp_path, 'authorization: { user: kueue, password: "hunter2" }') as server:
-        world.write(master_queue(world.name, f"nats://{server.address}", pool_world.subject, pools=["cnaf"]))
-        path = world.folder / "fleet" / "fleet.yaml"
+        live_fleet.write(
+            master_queue(live_fleet.name, f"nats://{server.address}", pool_live_fleet.subject, pools=["cnaf"])
+        )
+        path = live_fleet.folder / "fleet" / "fleet.yaml"
         documents = list(yaml.safe_load_all(path.read_text()))
         password = {"secretRef": {"namespace": namespace, "name": "bus", "key": "password"}}
         documents[0]["spec"]["nats"] = [{"servers": [server.address], "user": "kueue", "password": password}]
         path.write_text(yaml.safe_dump_all(documents))
-        world.commit_all()
-        missing = world.plan("--observe-for", "1")
+        live_fleet.commit_all()
+        missing = live_fleet.plan("--observe-for", "1")
         assert missing.code == 4 and f"secret {namespace}/bus" in str(missing.record["gaps"])
         secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "bus", "namespace": namespace}}
-        world.api().create({**secret, "stringData": {"password": "hunter2"}})
-        heard = world.plan("--observe-for", "1")
+        live_fleet.api().create({**secret, "stringData": {"password": "hunter2"}})
+        heard = live_fleet.plan("--observe-for", "1")
         assert heard.code == 2 and "hunter2" not in heard.out + heard.err, heard.out + heard.err
 
 
-def test_fleet_without_live_capacity_asks_for_nothing(world: World) -> None:
-    world.commit(share_queue(world.name, world.name, cpu="4"), _static(world.name))
-    world.converge()
-    assert world.api().find(LEDGER.format(world.name)) is None
-    observed = world.run("observe")
+def test_fleet_without_live_capacity_asks_for_nothing(live_fleet: LiveFleet) -> None:
+    live_fleet.commit(open_queue(live_fleet.name, live_fleet.name, {"cpu": "4"}), _static(live_fleet.name))
+    live_fleet.converge()
+    assert live_fleet.api().find(LEDGER.format(live_fleet.name)) is None
+    observed = live_fleet.run("observe")
     assert (observed.code, observed.out) == (0, "nothing of this fleet is observed\n")
 
 
@@ -180,14 +186,14 @@ def _static(name: str) -> dict[str, object]:
 
 
 @pytest.mark.usefixtures("definitions")
-def test_metrics_are_published_and_read_again(wide_world: World) -> None:
+def test_metrics_are_published_and_read_again(wide_live_fleet: LiveFleet) -> None:
     """One worker is read directly and published; the quota of a flavor then comes from what was published."""
-    manager, worker, _ = wide_world.contexts
-    wide_world.write(
-        observed_flavor(wide_world.name, "clusterMetrics", clusters={"names": [worker]}),
-        {**share_queue(wide_world.name, wide_world.name, cpu="50%")},
+    manager, worker, _ = wide_live_fleet.contexts
+    wide_live_fleet.write(
+        observed_flavor(wide_live_fleet.name, "clusterMetrics", clusters={"names": [worker]}),
+        open_queue(wide_live_fleet.name, wide_live_fleet.name, {"cpu": "50%"}),
     )
-    path = wide_world.folder / "fleet" / "fleet.yaml"
+    path = wide_live_fleet.folder / "fleet" / "fleet.yaml"
     documents = list(yaml.safe_load_all(path.read_text()))
     for document in documents:
         if document["kind"] == "Cluster" and document["metadata"]["name"] == worker:
@@ -195,47 +201,49 @@ def test_metrics_are_published_and_read_again(wide_world: World) -> None:
         if document["kind"] == "Queue":
             document["spec"]["clusters"] = {"names": [worker]}
     path.write_text(yaml.safe_dump_all(documents))
-    wide_world.commit_all()
-    wide_world.apply()
-    report = wide_world.api(manager).get(f"{METRICS}/{worker}")
-    nodes = {node["metadata"]["name"]: node for node in wide_world.api(worker).list("/api/v1/nodes")}
+    wide_live_fleet.commit_all()
+    wide_live_fleet.apply()
+    report = wide_live_fleet.api(manager).get(f"{METRICS}/{worker}")
+    nodes = {node["metadata"]["name"]: node for node in wide_live_fleet.api(worker).list("/api/v1/nodes")}
     assert [node["name"] for node in report["status"]["nodes"]] == sorted(nodes)
     assert all(
         node["allocatableResources"] == nodes[node["name"]]["status"]["allocatable"]
         for node in report["status"]["nodes"]
     )
-    applied = wide_world.apply()
+    applied = wide_live_fleet.apply()
     assert applied.code == 0, applied.out + applied.err
     total = sum(int(node["status"]["allocatable"]["cpu"]) for node in nodes.values())
-    assert int(cpu_of(wide_world, worker)) == total // 2
-    assert wide_world.api(manager).get(f"{METRICS}/{worker}")["metadata"]["generation"] == 1
-    wide_world.api(manager).delete(LEDGER.format(wide_world.name))
+    assert int(cpu_of(wide_live_fleet, worker)) == total // 2
+    assert wide_live_fleet.api(manager).get(f"{METRICS}/{worker}")["metadata"]["generation"] == 1
+    wide_live_fleet.api(manager).delete(LEDGER.format(wide_live_fleet.name))
 
 
 @pytest.mark.usefixtures("definitions")
-def test_quota_follows_cluster_metrics(world: World) -> None:
-    api = world.api()
+def test_quota_follows_cluster_metrics(live_fleet: LiveFleet) -> None:
+    api = live_fleet.api()
     api.create(
         {"apiVersion": "galaxy.kubestellar.io/v1alpha1", "kind": "ClusterMetrics", "metadata": {"name": "worker1"}}
     )
-    labels = {"instance": world.name}
+    labels = {"instance": live_fleet.name}
     report = [
         {"name": "a", "labels": labels, "allocatableResources": {"cpu": "8"}},
         {"name": "b", "labels": labels, "allocatableResources": {"cpu": "4"}, "unschedulable": True},
         {"name": "c", "labels": {}, "allocatableResources": {"cpu": "100"}},
     ]
     api.patch(f"{METRICS}/worker1/status", {"status": {"nodes": report}})
-    flavor = observed_flavor(world.name, "clusterMetrics", nodeLabels=labels)
-    world.commit(flavor, share_queue(world.name, world.name, cpu="50%"), policy={"capacity": {"shrinkDelay": "0s"}})
-    applied = world.apply()
+    flavor = observed_flavor(live_fleet.name, "clusterMetrics", nodeLabels=labels)
+    live_fleet.commit(
+        flavor, open_queue(live_fleet.name, live_fleet.name, {"cpu": "50%"}), policy={"capacity": {"shrinkDelay": "0s"}}
+    )
+    applied = live_fleet.apply()
     assert applied.code == 0, applied.out + applied.err
-    assert cpu_of(world) == "4"
+    assert cpu_of(live_fleet) == "4"
     assert "1 nodes belong to no flavor: c" in applied.err
     api.patch(f"{METRICS}/worker1/status", {"status": {"nodes": report[1:]}})
-    assert world.apply().code == 0
-    assert cpu_of(world) == "0"
+    assert live_fleet.apply().code == 0
+    assert cpu_of(live_fleet) == "0"
     api.delete(f"{METRICS}/worker1")
-    missing = world.apply()
+    missing = live_fleet.apply()
     assert missing.code == 4 and "ClusterMetrics: no cluster of the fleet has one" in missing.out
 
 
@@ -259,34 +267,34 @@ def test_metrics_of_a_cluster_are_found_on_whichever_cluster_they_lie(fleet: San
 
 
 @pytest.mark.usefixtures("definitions")
-def test_master_queue_is_read_from_the_cluster(pool_world: PoolWorld) -> None:
-    world = pool_world.world
-    world.api().create(pool_world.master())
-    world.write()
-    path = world.folder / "fleet" / "fleet.yaml"
+def test_master_queue_is_read_from_the_cluster(pool_live_fleet: PoolLiveFleet) -> None:
+    live_fleet = pool_live_fleet.live_fleet
+    live_fleet.api().create(pool_live_fleet.master())
+    live_fleet.write()
+    path = live_fleet.folder / "fleet" / "fleet.yaml"
     documents = list(yaml.safe_load_all(path.read_text()))
     documents[0]["spec"]["masterQueues"] = {"fromCluster": True}
     path.write_text(yaml.safe_dump_all(documents))
-    world.commit_all()
-    command = [kfleet_program(), "observe", "--watch", "--repo", str(world.folder)]
+    live_fleet.commit_all()
+    command = [kfleet_program(), "observe", "--watch", "--repo", str(live_fleet.folder)]
     with (
-        pool_world.speaking(cnaf=announcement()),
+        pool_live_fleet.speaking(cnaf=announcement()),
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process,
     ):
         lines = islice(process.stdout or (), 20)  # without a bus nothing was seen yet, for ever
-        assert any(f"{pool_world.subject}.cnaf" in line for line in lines)
+        assert any(f"{pool_live_fleet.subject}.cnaf" in line for line in lines)
         process.terminate()
-    applied = pool_world.apply(*SHORT, cnaf=announcement())
+    applied = pool_live_fleet.apply(*SHORT, cnaf=announcement())
     assert applied.code == 0, applied.out + applied.err
-    assert pool_world.quotas() == {f"{pool_world.name}-nats-cnaf": "8"}
+    assert pool_live_fleet.quotas() == {f"{pool_live_fleet.name}-nats-cnaf": "8"}
 
 
-def test_master_queues_that_cannot_be_listed_stop_the_run(world: World) -> None:
-    world.write()
-    path = world.folder / "fleet" / "fleet.yaml"
+def test_master_queues_that_cannot_be_listed_stop_the_run(live_fleet: LiveFleet) -> None:
+    live_fleet.write()
+    path = live_fleet.folder / "fleet" / "fleet.yaml"
     path.write_text(
         path.read_text().replace("spec:\n  policy", "spec:\n  masterQueues: {fromCluster: true}\n  policy", 1)
     )
-    world.commit_all()
-    refused = world.apply()
+    live_fleet.commit_all()
+    refused = live_fleet.apply()
     assert refused.code == 1 and "kfleet crds masterqueues" in refused.err

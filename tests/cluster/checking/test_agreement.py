@@ -17,7 +17,17 @@ from reconciler.sandbox.kueue import CONFIG_KEY, CONFIG_MAP
 from reconciler.sandbox.kueue import NAMESPACE as SYSTEM
 from reconciler.sandbox.state import MANAGER
 from reconciler.sandbox.wish import Wish
-from tests.cluster.checking.worlds import (
+from tests.builders import (
+    KUEUE,
+    cluster_queue,
+    cpu_group,
+    definition,
+    job,
+    local_queue,
+    namespace_object,
+    resource_flavor,
+)
+from tests.cluster.checking.case_queues import (
     FRAMEWORKS,
     Said,
     ask,
@@ -25,16 +35,14 @@ from tests.cluster.checking.worlds import (
     create_objects,
     created,
     fill,
-    flavor,
     reservation,
     submit,
     workloads_of,
     write_fleet,
 )
-from tests.cluster.definitions import definition, held_definitions
+from tests.cluster.definitions import held_definitions
 from tests.support import eventually
-from tests.unit.checking.cases import CASES, KUEUE, Case, queue
-from tests.unit.checking.jobs import Document, asking, job, pod_spec
+from tests.unit.checking.cases import CASES, Case
 
 # Kinds whose controllers are not here: Kueue's own integrations read them all the same.
 DEFINITIONS = (
@@ -112,18 +120,11 @@ def test_kueue_never_looks_at_a_job_in_a_namespace_that_it_was_told_to_leave_out
     api, names = sandbox.api(MANAGER), ("leftout", "takenin")
     leave_out(sandbox, "leftout")
     for name in names:
-        api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-        api.create({**flavor(name), "spec": {}})
-        eventually(lambda name=name: created(api, queue(name, [(name, {"cpu": "8"})])))
-        api.create(
-            {
-                "apiVersion": KUEUE,
-                "kind": "LocalQueue",
-                "metadata": {"name": name, "namespace": name},
-                "spec": {"clusterQueue": name},
-            }
-        )
-    cases = [Case(placed(job(name, pod_spec(asking(cpu="1"))), name)) for name in names]
+        api.create(namespace_object(name))
+        api.create(resource_flavor(name))
+        eventually(partial(created, api, cluster_queue(name, cpu_group("8", of=name))))
+        api.create(local_queue(name, name, name))
+    cases = [Case(job(name, namespace=name)) for name in names]
     write_fleet(tmp_path / "fleet", (), {"context": MANAGER, "kubeconfig": str(sandbox.state.kubeconfig)})
     _, said = ask(tmp_path / "fleet", cases, "--live")
     assert {name: (one.verdict, one.reasons) for name, one in said.items()} == {
@@ -147,10 +148,6 @@ def leave_out(sandbox: Sandbox, namespace: str) -> None:
     api.replace({**config_map, "data": {CONFIG_KEY: text}})
     (sandbox.folder / MANAGER / "kueue-config.yaml").write_text(text)
     sandbox.restart(f"{MANAGER}/kueue")
-
-
-def placed(manifest: Document, namespace: str) -> Document:
-    return {**manifest, "metadata": {**manifest["metadata"], "namespace": namespace}}
 
 
 def workloads_in(namespace: str) -> str:

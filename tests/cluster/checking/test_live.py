@@ -11,93 +11,98 @@ from reconciler.kueue.kinds import KINDS
 from reconciler.observations.admission import AdmissionLook, observe_admission
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.spec.model import Cluster
+from tests.builders import (
+    Document,
+    asking,
+    cluster_document,
+    flavor,
+    job,
+    main_tenant,
+    open_queue,
+    pod_spec,
+    sent_queue,
+    spec_of,
+)
 from tests.cluster.accounts import RBAC, account
-from tests.cluster.checking.worlds import reservation
-from tests.cluster.engine.worlds import KUEUE_ROOT, World
-from tests.cluster.kueueconfig.worlds import ConfiguredWorld
-from tests.documents import API, flavor, queue, sent_queue, tenant
+from tests.cluster.checking.case_queues import reservation
+from tests.cluster.kueueconfig.configured_live_fleet import ConfiguredLiveFleet
+from tests.cluster.live_fleet import KUEUE_ROOT, LiveFleet
 from tests.support import eventually
-from tests.unit.checking.jobs import Document, asking, job, pod_spec
-from tests.unit.desired.fleets import spec_of
 
 CLUSTERS = ("manager", "worker1", "worker2")
 
 
 @pytest.fixture
-def world(fleet: Sandbox, tmp_path: Path, unique: str) -> Iterator[World]:
+def live_fleet(fleet: Sandbox, tmp_path: Path, unique: str) -> Iterator[LiveFleet]:
     """A queue that the manager sends to two workers, of which the second has an older Kueue."""
-    made = World(fleet, tmp_path / unique, unique, {f"{unique}-{name}": name for name in CLUSTERS})
+    made = LiveFleet(fleet, tmp_path / unique, unique, {f"{unique}-{name}": name for name in CLUSTERS})
     made.commit(*documents(unique))
     yield made
     made.clean()
 
 
 def documents(name: str) -> tuple[Document, ...]:
-    return flavor(name), sent_queue(name, name), tenant(name, name)
+    return flavor(name), sent_queue(name, name), main_tenant(name, name)
 
 
-def checked(world: World, manifest: Document, *options: str) -> tuple[int, Document]:
-    path = world.folder.parent / "job.yaml"
+def checked(live_fleet: LiveFleet, manifest: Document, *options: str) -> tuple[int, Document]:
+    path = live_fleet.folder.parent / "job.yaml"
     path.write_text(yaml.safe_dump(manifest))
-    answer = world.run("check", str(path), "--live", "-o", "json", *options)
+    answer = live_fleet.run("check", str(path), "--live", "-o", "json", *options)
     (record,) = answer.record["jobs"]
     return answer.code, record["answers"][0]
 
 
-def small(world: World, cpu: str = "1") -> Document:
-    manifest = job("a", pod_spec(asking(cpu=cpu)), queue="main")
-    manifest["metadata"]["namespace"] = world.name
-    return manifest
+def small(live_fleet: LiveFleet, cpu: str = "1") -> Document:
+    return job("a", pod_spec(asking(cpu=cpu)), namespace=live_fleet.name, queue="main")
 
 
-def test_live_check_follows_a_job_to_its_workers(world: World) -> None:
-    code, before = checked(world, small(world))
+def test_live_check_follows_a_job_to_its_workers(live_fleet: LiveFleet) -> None:
+    code, before = checked(live_fleet, small(live_fleet))
     assert (code, before["objections"][0]["reason"]) == (3, "no local queue")
-    assert world.apply("--wait", "60").code == 0
-    code, found = checked(world, small(world))
-    workers = [f"{world.name}-worker1", f"{world.name}-worker2"]
+    assert live_fleet.apply("--wait", "60").code == 0
+    code, found = checked(live_fleet, small(live_fleet))
+    workers = [f"{live_fleet.name}-worker1", f"{live_fleet.name}-worker2"]
     assert (code, found["verdict"], found["runsOn"]) == (0, "admitted", workers)
-    code, large = checked(world, small(world, cpu="10"))
+    code, large = checked(live_fleet, small(live_fleet, cpu="10"))
     assert (code, [one["reason"] for one in large["objections"]]) == (3, ["no worker takes it"])
-    manager = world.api(f"{world.name}-manager")
-    manager.create(small(world))
-    path = f"{KUEUE_ROOT}/namespaces/{world.name}/workloads"
+    manager = live_fleet.api(f"{live_fleet.name}-manager")
+    manager.create(small(live_fleet))
+    path = f"{KUEUE_ROOT}/namespaces/{live_fleet.name}/workloads"
     went = eventually(lambda: next(iter(manager.list(path)), {}).get("status", {}).get("clusterName"), 60)
     assert went in found["runsOn"]
-    manager.delete(f"/apis/batch/v1/namespaces/{world.name}/jobs/a")
+    manager.delete(f"/apis/batch/v1/namespaces/{live_fleet.name}/jobs/a")
 
 
 def test_live_check_judges_by_the_release_that_runs_there(fleet: Sandbox, tmp_path: Path, unique: str) -> None:
     """Which holds a flavor without labels against those of its neighbour; newer ones do not."""
-    world = ConfiguredWorld(fleet, tmp_path / unique, unique, {"one": "worker2"})
-    world.show_image("kueue:v0.16.2")
+    live_fleet = ConfiguredLiveFleet(fleet, tmp_path / unique, unique, {"one": "worker2"})
+    live_fleet.show_image("kueue:v0.16.2")
     quota = [{"flavor": name, "resources": {"cpu": "9"}} for name in (f"{unique}-labelled", f"{unique}-bare")]
-    world.commit(
+    live_fleet.commit(
         flavor(f"{unique}-labelled", nodeLabels={"pool": "cpu"}),
         flavor(f"{unique}-bare"),
-        {**queue(unique, unique), "spec": {"quota": quota, "namespaceSelector": {}}},
-        tenant(unique, unique),
+        {**open_queue(unique, unique), "spec": {"quota": quota, "namespaceSelector": {}}},
+        main_tenant(unique, unique),
     )
-    assert world.apply("--wait", "60").code == 0
-    manifest = small(world)
+    assert live_fleet.apply("--wait", "60").code == 0
+    manifest = small(live_fleet)
     manifest["spec"]["template"]["spec"]["nodeSelector"] = {"pool": "gpu"}
-    code, found = checked(world, manifest)
+    code, found = checked(live_fleet, manifest)
     assert (code, [one["reason"] for one in found["objections"]]) == (3, ["no matching flavor"])
-    world.api("one").create(manifest)
+    live_fleet.api("one").create(manifest)
     path = f"{KUEUE_ROOT}/namespaces/{unique}/workloads"
-    message = eventually(lambda: reservation(next(iter(world.api("one").list(path)), {}))[1], 60)
+    message = eventually(lambda: reservation(next(iter(live_fleet.api("one").list(path)), {}))[1], 60)
     assert message.count("doesn't match node affinity") == 2
-    world.api("one").delete(f"/apis/batch/v1/namespaces/{unique}/jobs/a")
-    world.show_image("kueue")
-    world.clean()
+    live_fleet.api("one").delete(f"/apis/batch/v1/namespaces/{unique}/jobs/a")
+    live_fleet.show_image("kueue")
+    live_fleet.clean()
 
 
-def test_live_check_does_not_guess_about_a_cluster_that_is_not_there(world: World) -> None:
-    lost = {"role": "standalone", "access": {"context": "mars", "kubeconfig": str(world.sandbox.state.kubeconfig)}}
-    world.write(
-        *documents(world.name), {"apiVersion": API, "kind": "Cluster", "metadata": {"name": "mars"}, "spec": lost}
-    )
-    code, found = checked(world, small(world), "--cluster", "mars")
+def test_live_check_does_not_guess_about_a_cluster_that_is_not_there(live_fleet: LiveFleet) -> None:
+    access = {"context": "mars", "kubeconfig": str(live_fleet.sandbox.state.kubeconfig)}
+    live_fleet.write(*documents(live_fleet.name), cluster_document("mars", "standalone", access=access))
+    code, found = checked(live_fleet, small(live_fleet), "--cluster", "mars")
     assert (code, found["verdict"], found["objections"][0]["reason"]) == (4, "unknown", "not known")
 
 

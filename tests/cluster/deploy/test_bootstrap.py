@@ -2,7 +2,7 @@
 
 import stat
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -10,9 +10,10 @@ import yaml
 
 from reconciler.cli.bootstrap import NO_NAMESPACE
 from reconciler.errors import ClusterError
+from reconciler.objects import Manifest
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.spec.choices import Role
-from tests.cluster.deploy.worlds import OWN, as_account, give_account, take_account
+from tests.cluster.deploy.account_live_fleet import OWN, as_account, give_account, take_account
 from tests.support import Kfleet
 
 
@@ -36,6 +37,10 @@ def token_in(secret: dict[str, dict[str, str]]) -> str:
     return str(kubeconfig["users"][0]["user"]["token"])
 
 
+def names_of(objects: Iterable[Manifest]) -> list[str]:
+    return [one["metadata"]["name"] for one in objects]
+
+
 def test_bootstrap_gives_the_manager_a_login_and_shows_no_token(kfleet: Kfleet, accounts: Sandbox) -> None:
     code, said = bootstrap(kfleet, accounts, "--context", "worker1", "--manager-context", "manager")
     assert code == 0, said
@@ -43,7 +48,8 @@ def test_bootstrap_gives_the_manager_a_login_and_shows_no_token(kfleet: Kfleet, 
     assert token not in said and "(364 days)" in said
     assert "in the fleet: Cluster east: access: {secretRef: {namespace: kfleet-system, name: kfleet-east" in said
     account = as_account(accounts, "worker1")
-    assert list(account.list("/apis/kueue.x-k8s.io/v1beta2/clusterqueues")) is not None
+    queues = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues"
+    assert names_of(account.list(queues)) == names_of(accounts.api("worker1").list(queues))
     for path in ("/api/v1/secrets", "/api/v1/namespaces/kueue-system/secrets", "/apis/apps/v1/deployments"):
         with pytest.raises(ClusterError, match="403"):
             list(account.list(path))

@@ -14,8 +14,8 @@ from reconciler.prediction import ClusterView
 from reconciler.rights import ACCOUNT, NAMESPACE
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.spec.choices import Role
-from tests.cluster.deploy.worlds import as_account, give_account, take_account
-from tests.cluster.engine.worlds import SYSTEM
+from tests.cluster.deploy.account_live_fleet import as_account, give_account, take_account
+from tests.cluster.live_fleet import SYSTEM
 from tests.support import eventually
 
 RBAC = "rbac.authorization.k8s.io"

@@ -7,7 +7,7 @@ import pytest
 
 from reconciler.rights import Places, Right, Scope, rights_of, rules_of
 from reconciler.spec.choices import Role
-from tests.cluster.deploy.worlds import AccountWorld, as_account
+from tests.cluster.deploy.account_live_fleet import AccountLiveFleet, as_account
 from tests.support import eventually
 
 KUEUE = "kueue.x-k8s.io"
@@ -55,22 +55,22 @@ REMOVALS = [
 
 
 @pytest.mark.parametrize("removal", REMOVALS, ids=str)
-def test_apply_says_which_right_is_missing(world: AccountWorld, removal: Removal) -> None:
-    eventually(lambda: _may(world, removal))
-    _write_role(world, removal, lambda right: _without(right, removal.right))
-    eventually(lambda: not _may(world, removal))
-    answer = world.apply()
+def test_apply_says_which_right_is_missing(live_fleet: AccountLiveFleet, removal: Removal) -> None:
+    eventually(lambda: _may(live_fleet, removal))
+    _write_role(live_fleet, removal, lambda right: _without(right, removal.right))
+    eventually(lambda: not _may(live_fleet, removal))
+    answer = live_fleet.apply()
     assert answer.code == removal.code, answer
     assert removal.words in answer.out + answer.err
-    _write_role(world, removal, lambda right: right)
-    eventually(lambda: _may(world, removal))
-    world.converge()
+    _write_role(live_fleet, removal, lambda right: right)
+    eventually(lambda: _may(live_fleet, removal))
+    live_fleet.converge()
 
 
-def _write_role(world: AccountWorld, removal: Removal, change: Callable[[Right], Right]) -> None:
+def _write_role(live_fleet: AccountLiveFleet, removal: Removal, change: Callable[[Right], Right]) -> None:
     changed = (change(right) for right in rights_of(removal.role))
     rules = rules_of((right for right in changed if right.verbs), removal.right.scope)
-    world.sandbox.api(removal.cluster).patch(removal.path, {"rules": rules})
+    live_fleet.sandbox.api(removal.cluster).patch(removal.path, {"rules": rules})
 
 
 def _without(right: Right, removed: Right) -> Right:
@@ -78,7 +78,7 @@ def _without(right: Right, removed: Right) -> Right:
     return replace(right, verbs=tuple(verb for verb in right.verbs if not is_it or verb not in removed.verbs))
 
 
-def _may(world: AccountWorld, removal: Removal) -> bool:
+def _may(live_fleet: AccountLiveFleet, removal: Removal) -> bool:
     """Whether the server already knows."""
     plural, _, subresource = removal.right.plural.partition("/")
     asked = {
@@ -93,7 +93,7 @@ def _may(world: AccountWorld, removal: Removal) -> bool:
         "kind": "SelfSubjectAccessReview",
         "spec": {"resourceAttributes": asked},
     }
-    account = as_account(world.sandbox, removal.cluster)
+    account = as_account(live_fleet.sandbox, removal.cluster)
     try:
         answer = account.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
     finally:

@@ -15,9 +15,9 @@ from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.programs import DEFAULT_KUEUE
 from reconciler.spec.choices import Role
 from tests.cluster.definitions import held_definitions
+from tests.cluster.deploy.account_live_fleet import AccountLiveFleet, give_account, take_account
+from tests.cluster.deploy.lifecycle import Lifecycle, go_through
 from tests.cluster.deploy.requests import Asked, Request
-from tests.cluster.deploy.stories import Story, tell
-from tests.cluster.deploy.worlds import AccountWorld, give_account, take_account
 from tests.cluster.engine.test_example import NAMESPACES as TENANTS
 from tests.cluster.engine.test_example import left_behind
 from tests.conftest import CRDS
@@ -33,19 +33,19 @@ DENIED = {("list", "configmaps"), ("list", "secrets"), ("list", "serviceaccounts
 
 
 @pytest.fixture(scope="module")
-def story(fleet: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+def lifecycle(fleet: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lifecycle]:
     fleet.add_cluster(FIFTH, DEFAULT_KUEUE)
-    world = AccountWorld(fleet, tmp_path_factory.mktemp("story") / "science", "science", PLACES)
+    live_fleet = AccountLiveFleet(fleet, tmp_path_factory.mktemp("lifecycle") / "science", "science", PLACES)
     with ExitStack() as definitions:
         for cluster in DEFINED:
             definitions.enter_context(_defined(fleet.api(cluster)))
         for cluster in PLACES.values():
             give_account(fleet, cluster, _role(cluster))
-        eventually(lambda: not left_behind(world), 90)
-        told = Story(world)
-        tell(told)
+        eventually(lambda: not left_behind(live_fleet), 90)
+        told = Lifecycle(live_fleet)
+        go_through(told)
         yield told
-        world.clean()
+        live_fleet.clean()
         for cluster in PLACES.values():
             take_account(fleet, cluster, _role(cluster))
             _remove_released(fleet.api(cluster))
@@ -74,16 +74,16 @@ def _role(cluster: str) -> Role:
 
 
 @pytest.mark.parametrize("role", [Role.MANAGER, Role.WORKER])
-def test_rights_are_enough_for_the_whole_story(story: Story, role: Role) -> None:
-    denied = {asked for request in story.of(role) if request.status == 403 for asked in request.asked}
+def test_rights_are_enough_for_the_whole_lifecycle(lifecycle: Lifecycle, role: Role) -> None:
+    denied = {asked for request in lifecycle.of(role) if request.status == 403 for asked in request.asked}
     assert {asked for asked in denied if (asked.verb, asked.plural) not in DENIED} == set()
     assert KUEUE_NAMESPACE not in {asked.namespace for asked in denied}
 
 
 @pytest.mark.parametrize("role", [Role.MANAGER, Role.WORKER])
-def test_rights_are_all_used_in_the_story(story: Story, role: Role) -> None:
+def test_rights_are_all_used_in_the_lifecycle(lifecycle: Lifecycle, role: Role) -> None:
     """What is done everywhere may have been done on a cluster of the other role."""
-    own, all_of_it = _allowed(story.of(role)), _allowed(story.of(Role.MANAGER) + story.of(Role.WORKER))
+    own, all_of_it = _allowed(lifecycle.of(role)), _allowed(lifecycle.of(Role.MANAGER) + lifecycle.of(Role.WORKER))
     unused = [
         f"{verb} {right.plural}.{right.group} ({right.scope})"
         for right in rights_of(role, Settings())

@@ -11,6 +11,7 @@ from reconciler.objects import ClusterName, Ref
 from reconciler.ownership.applyset import Inventory, SetName
 from reconciler.plan import Action, Change, ClusterPlan, Plan, Reason
 from reconciler.rollout import Rollout
+from tests.builders import native
 
 pytestmark = pytest.mark.usefixtures("loopback")
 
@@ -36,8 +37,7 @@ def problems_of(*clusters: ClusterPlan) -> dict[str, str]:
 
 def deleted(cluster: ClusterName) -> Change:
     ref = Ref(cluster, "kueue.x-k8s.io", "Cohort", "", "old")
-    manifest = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Cohort", "metadata": {"name": "old"}}
-    return Change(ref, Action.DELETE, Reason.GONE, 0, manifest=manifest, uid="1")
+    return Change(ref, Action.DELETE, Reason.GONE, 0, manifest=native("Cohort", "old"), uid="1")
 
 
 def test_worker_that_gives_no_token_keeps_nothing_of_others_from_being_deleted() -> None:

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
+from reconciler.desired import compute_desired
 from reconciler.edges.kubernetes import Access, ApiServer
 from reconciler.kueue.kinds import CANONICAL, GROUP
 from reconciler.ports import ApiKind
 from reconciler.predict import predict, prepare, with_silence
 from reconciler.predict.ask import PARALLEL
 from reconciler.prediction import ClusterView, Prediction
-from tests.unit.plan.worlds import HUB, World, desired_of, parse, view_of
+from tests.unit.plan.paper_clusters import HUB, PaperClusters, parse, view_of
 
 pytestmark = pytest.mark.usefixtures("loopback")
 
@@ -42,9 +43,9 @@ def gone() -> Iterator[ApiServer]:
 
 def asked(port: ApiServer) -> tuple[ClusterView, tuple[Prediction, ...]]:
     (cluster,) = FLAVORS.clusters
-    seen = view_of(FLAVORS, cluster, World())
+    seen = view_of(FLAVORS, cluster, PaperClusters())
     view = ClusterView(seen.name, seen.set_name, seen.uid, SERVED)
-    return view, predict(port, view, prepare(cluster, view, desired_of(FLAVORS).objects))
+    return view, predict(port, view, prepare(cluster, view, compute_desired(FLAVORS).objects))
 
 
 def test_server_that_has_stopped_to_answer_is_not_waited_for_with_every_object(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.cluster.engine.worlds import World
-from tests.documents import Document, cluster_queue, flavor, queue, tenant
+from tests.builders import Document, cluster_queue, cpu_group, flavor, main_tenant, open_queue, team_documents
+from tests.cluster.live_fleet import LiveFleet
 from tests.support import eventually
 
 QUOTA = "spec.resourceGroups[0].flavors[0].resources[0].nominalQuota"
@@ -11,23 +11,23 @@ QUOTA_POINTER = "/spec/resourceGroups/0/flavors/0/resources/0/nominalQuota"
 LABEL = "example.org/team"
 
 
-def fleet_of(name: str, *, cpu: str = "9") -> tuple[Document, ...]:
+def held_documents(name: str, *, cpu: str = "9") -> tuple[Document, ...]:
     return (
         flavor(name, nodeLabels={"pool": name}),
-        queue(name, name, cpu=cpu, cohort=name),
-        tenant(name, name, namespaceLabels={LABEL: name}),
+        open_queue(name, name, {"cpu": cpu}, cohort=name),
+        main_tenant(name, name, namespaceLabels={LABEL: name}),
     )
 
 
 @pytest.fixture
-def held(world: World) -> World:
+def held(live_fleet: LiveFleet) -> LiveFleet:
     """A fleet that has converged."""
-    world.commit(*fleet_of(world.name))
-    world.converge()
-    return world
+    live_fleet.commit(*held_documents(live_fleet.name))
+    live_fleet.converge()
+    return live_fleet
 
 
-def test_changed_field_is_drift_and_is_put_back(held: World) -> None:
+def test_changed_field_is_drift_and_is_put_back(held: LiveFleet) -> None:
     name = f"clusterqueue/{held.name}"
     change = f'[{{"op": "replace", "path": "{QUOTA_POINTER}", "value": "5"}}]'
     held.kubectl("patch", name, "--type=json", "-p", change)
@@ -40,15 +40,15 @@ def test_changed_field_is_drift_and_is_put_back(held: World) -> None:
     assert group["flavors"][0]["resources"][0]["nominalQuota"] == "9"
 
 
-def test_drift_is_told_from_a_change_in_git_field_by_field(held: World) -> None:
+def test_drift_is_told_from_a_change_in_git_field_by_field(held: LiveFleet) -> None:
     name = f"worker1/ClusterQueue/{held.name}"
     change = f'[{{"op": "replace", "path": "{QUOTA_POINTER}", "value": "5"}}]'
     held.kubectl("patch", f"clusterqueue/{held.name}", "--type=json", "-p", change)
     more = {"cpu": "9", "memory": "1Gi"}
     held.commit(
         flavor(held.name, nodeLabels={"pool": held.name}),
-        queue(held.name, held.name, cohort=f"{held.name}-new", quota=[{"flavor": held.name, "resources": more}]),
-        tenant(held.name, held.name, namespaceLabels={LABEL: held.name}),
+        open_queue(held.name, held.name, cohort=f"{held.name}-new", quota=[{"flavor": held.name, "resources": more}]),
+        main_tenant(held.name, held.name, namespaceLabels={LABEL: held.name}),
     )
     causes = {path: entry["cause"] for path, entry in held.plan().fields(name).items()}
     assert causes == {
@@ -61,7 +61,7 @@ def test_drift_is_told_from_a_change_in_git_field_by_field(held: World) -> None:
     assert held.queue(held.name)["spec"]["cohortName"] == f"{held.name}-new"
 
 
-def test_removed_field_is_drift_and_comes_back(held: World) -> None:
+def test_removed_field_is_drift_and_comes_back(held: LiveFleet) -> None:
     held.kubectl(
         "patch", f"clusterqueue/{held.name}", "--type=json", "-p", '[{"op":"remove","path":"/spec/cohortName"}]'
     )
@@ -72,7 +72,7 @@ def test_removed_field_is_drift_and_comes_back(held: World) -> None:
     assert held.queue(held.name)["spec"]["cohortName"] == held.name
 
 
-def test_field_added_inside_of_what_the_fleet_owns_whole_is_drift(held: World) -> None:
+def test_field_added_inside_of_what_the_fleet_owns_whole_is_drift(held: LiveFleet) -> None:
     held.kubectl("patch", f"resourceflavor/{held.name}", "--type=merge", "-p", '{"spec":{"nodeLabels":{"more":"x"}}}')
     fields = held.plan().fields(f"worker1/ResourceFlavor/{held.name}")
     assert [(entry["path"], entry["old"], entry["new"]) for entry in fields.values()] == [
@@ -83,20 +83,20 @@ def test_field_added_inside_of_what_the_fleet_owns_whole_is_drift(held: World) -
     assert found["spec"]["nodeLabels"] == {"pool": held.name}
 
 
-def test_field_that_the_fleet_does_not_set_belongs_to_who_set_it(held: World) -> None:
+def test_field_that_the_fleet_does_not_set_belongs_to_who_set_it(held: LiveFleet) -> None:
     held.kubectl("patch", f"clusterqueue/{held.name}", "--type=merge", "-p", '{"spec":{"stopPolicy":"Hold"}}')
     assert held.plan().actions == {}
     held.converge()
     assert held.queue(held.name)["spec"]["stopPolicy"] == "Hold"
 
 
-def test_field_set_by_hand_and_then_by_git_goes_when_git_drops_it(held: World) -> None:
+def test_field_set_by_hand_and_then_by_git_goes_when_git_drops_it(held: LiveFleet) -> None:
     """A queue is stopped in a hurry, the commit follows, and a later one lets it go on."""
     held.kubectl("patch", f"clusterqueue/{held.name}", "--type=merge", "-p", '{"spec":{"stopPolicy":"Hold"}}')
-    rest = flavor(held.name, nodeLabels={"pool": held.name}), tenant(held.name, held.name)
-    held.commit(*rest, queue(held.name, held.name, cohort=held.name, stopPolicy="Hold"))
+    rest = flavor(held.name, nodeLabels={"pool": held.name}), main_tenant(held.name, held.name)
+    held.commit(*rest, open_queue(held.name, held.name, cohort=held.name, stopPolicy="Hold"))
     held.converge()
-    held.commit(*rest, queue(held.name, held.name, cohort=held.name))
+    held.commit(*rest, open_queue(held.name, held.name, cohort=held.name))
     fields = held.plan().fields(f"worker1/ClusterQueue/{held.name}")
     assert [(entry["path"], entry["new"], entry["owner"]) for entry in fields.values()] == [
         ("spec.stopPolicy", None, "kubectl-patch")
@@ -105,14 +105,14 @@ def test_field_set_by_hand_and_then_by_git_goes_when_git_drops_it(held: World) -
     assert held.queue(held.name)["spec"]["stopPolicy"] == "None"
 
 
-def test_deleted_object_is_made_again(held: World) -> None:
+def test_deleted_object_is_made_again(held: LiveFleet) -> None:
     held.kubectl("delete", "localqueue", "main", "-n", held.name)
     assert held.plan().actions == {f"worker1/LocalQueue/{held.name}/main": "create"}
     held.converge()
     assert held.finds("localqueues", "main", namespace=held.name)
 
 
-def test_deleted_queue_is_made_again_with_its_flavor(held: World) -> None:
+def test_deleted_queue_is_made_again_with_its_flavor(held: LiveFleet) -> None:
     held.kubectl("delete", "clusterqueue", held.name)
     held.kubectl("delete", "resourceflavor", held.name)
     assert set(held.plan().actions.values()) == {"create"}
@@ -120,7 +120,7 @@ def test_deleted_queue_is_made_again_with_its_flavor(held: World) -> None:
     assert eventually(lambda: held.queue(held.name)["status"]["conditions"][0]["status"] == "True")
 
 
-def test_changed_label_is_drift(held: World) -> None:
+def test_changed_label_is_drift(held: LiveFleet) -> None:
     held.kubectl("label", "namespace", held.name, f"{LABEL}=other", "--overwrite")
     (field,) = held.plan().fields(f"worker1/Namespace/{held.name}").values()
     assert (field["old"], field["new"], field["cause"]) == ("other", held.name, "drift")
@@ -130,7 +130,7 @@ def test_changed_label_is_drift(held: World) -> None:
 
 
 @pytest.mark.parametrize("what", ["namespace", "clusterqueue", "resourceflavor"])
-def test_object_that_lost_the_label_of_its_fleet_is_taken_back(held: World, what: str) -> None:
+def test_object_that_lost_the_label_of_its_fleet_is_taken_back(held: LiveFleet, what: str) -> None:
     held.kubectl("label", what, held.name, "applyset.kubernetes.io/part-of-")
     planned = held.plan()
     assert list(planned.actions.values()) == ["update"], planned
@@ -138,14 +138,14 @@ def test_object_that_lost_the_label_of_its_fleet_is_taken_back(held: World, what
     assert any(name.endswith(f"/{held.name}") for name in held.members() if name.startswith(what))
 
 
-def test_change_in_git_is_no_drift(held: World) -> None:
-    held.commit(*fleet_of(held.name, cpu="7"))
+def test_change_in_git_is_no_drift(held: LiveFleet) -> None:
+    held.commit(*held_documents(held.name, cpu="7"))
     (field,) = held.plan().fields(f"worker1/ClusterQueue/{held.name}").values()
     assert (field["old"], field["new"], field["cause"], field["owner"]) == ("9", "7", "spec", "")
     held.converge()
 
 
-def test_field_that_a_program_took_is_refused_and_named(held: World) -> None:
+def test_field_that_a_program_took_is_refused_and_named(held: LiveFleet) -> None:
     take_quota(held)
     planned = held.plan()
     assert planned.code == 3
@@ -158,9 +158,9 @@ def test_field_that_a_program_took_is_refused_and_named(held: World) -> None:
     assert held.versions() == before
 
 
-def test_field_that_a_program_took_is_taken_back_where_the_policy_says_so(held: World) -> None:
+def test_field_that_a_program_took_is_taken_back_where_the_policy_says_so(held: LiveFleet) -> None:
     take_quota(held)
-    held.commit(*fleet_of(held.name), policy={"conflicts": "take"})
+    held.commit(*held_documents(held.name), policy={"conflicts": "take"})
     planned = held.plan()
     assert planned.changes[f"worker1/ClusterQueue/{held.name}"]["reason"] == "taken"
     assert planned.fields(f"worker1/ClusterQueue/{held.name}")[QUOTA]["owner"] == "robot"
@@ -169,26 +169,26 @@ def test_field_that_a_program_took_is_taken_back_where_the_policy_says_so(held: 
     assert group["flavors"][0]["resources"][0]["nominalQuota"] == "9"
 
 
-def test_secret_is_compared_and_never_shown(world: World) -> None:
-    name = world.name
+def test_secret_is_compared_and_never_shown(live_fleet: LiveFleet) -> None:
+    name = live_fleet.name
     secret: Document = {
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": {"name": name, "namespace": name},
         "stringData": {"token": "open-sesame"},
     }
-    world.commit(flavor(name), queue(name, name), tenant(name, name), {**secret, "stringData": {"token": "first"}})
-    world.apply()
-    world.commit(flavor(name), queue(name, name), tenant(name, name), secret)
-    said = [world.run("plan", "-o", output).out for output in ("text", "json", "markdown")]
-    said.append(world.apply().out)
+    live_fleet.commit(*team_documents(name), {**secret, "stringData": {"token": "first"}})
+    live_fleet.apply()
+    live_fleet.commit(*team_documents(name), secret)
+    said = [live_fleet.run("plan", "-o", output).out for output in ("text", "json", "markdown")]
+    said.append(live_fleet.apply().out)
     for text in said:
         assert f"Secret/{name}/{name}" in text and "sensitive" in text
         # In base64 too.
         assert not any(part in text for part in ("open-sesame", "first", "b3Blbi1zZXNhbWU=", "Zmlyc3Q="))
 
 
-def take_quota(world: World) -> None:
+def take_quota(live_fleet: LiveFleet) -> None:
     """A program that applies another quota, and insists."""
-    wanted = cluster_queue(world.name, world.name, cpu="5")
-    world.kubectl("apply", "--server-side", "--field-manager=robot", "--force-conflicts", "-f", "-", given=wanted)
+    wanted = cluster_queue(live_fleet.name, cpu_group("5", of=live_fleet.name))
+    live_fleet.kubectl("apply", "--server-side", "--field-manager=robot", "--force-conflicts", "-f", "-", given=wanted)

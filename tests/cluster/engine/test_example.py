@@ -9,9 +9,8 @@ import yaml
 from reconciler.objects import ClusterName
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.programs import DEFAULT_KUEUE
-from tests.cluster.engine.conftest import MakeWorld
-from tests.cluster.engine.worlds import World
-from tests.documents import Document
+from tests.builders import Document
+from tests.cluster.live_fleet import LiveFleet, MakeLiveFleet
 from tests.support import ROOT, eventually
 
 FOURTH = ClusterName("fourth")
@@ -32,35 +31,37 @@ def _fourth(fleet: Sandbox) -> Iterator[None]:
 
 
 @pytest.fixture(params=PLACES, ids=["gpu-0.19", "gpu-0.16", "hub-0.16"])
-def example(make_world: MakeWorld, _fourth: None, request: pytest.FixtureRequest) -> World:
-    world = make_world("science", request.param)
+def example(make_live_fleet: MakeLiveFleet, _fourth: None, request: pytest.FixtureRequest) -> LiveFleet:
+    live_fleet = make_live_fleet("science", request.param)
     for folder in ("fleet", "overlays"):
-        shutil.copytree(ROOT / folder, world.folder / folder)
-    eventually(lambda: not left_behind(world), 90)
-    path = world.folder / "fleet" / "clusters.yaml"
-    path.write_text(yaml.safe_dump_all([placed(world, entry) for entry in yaml.safe_load_all(path.read_text())]))
-    world.commit_all()
-    return world
+        shutil.copytree(ROOT / folder, live_fleet.folder / folder)
+    eventually(lambda: not left_behind(live_fleet), 90)
+    path = live_fleet.folder / "fleet" / "clusters.yaml"
+    path.write_text(yaml.safe_dump_all([placed(live_fleet, entry) for entry in yaml.safe_load_all(path.read_text())]))
+    live_fleet.commit_all()
+    return live_fleet
 
 
-def left_behind(world: World) -> list[str]:
+def left_behind(live_fleet: LiveFleet) -> list[str]:
     """Namespaces of the test before, which take some seconds to go."""
     return [
         name
-        for cluster in world.contexts
+        for cluster in live_fleet.contexts
         for name in NAMESPACES
-        if world.api(cluster).find(f"/api/v1/namespaces/{name}")
+        if live_fleet.api(cluster).find(f"/api/v1/namespaces/{name}")
     ]
 
 
-def placed(world: World, document: Document) -> Document:
+def placed(live_fleet: LiveFleet, document: Document) -> Document:
     """A cluster of the example as it is reached here."""
-    (own,) = [entry for entry in world.cluster_documents() if entry["metadata"]["name"] == document["metadata"]["name"]]
+    (own,) = [
+        entry for entry in live_fleet.cluster_documents() if entry["metadata"]["name"] == document["metadata"]["name"]
+    ]
     spec = {**document["spec"], "access": own["spec"]["access"], "kueue": own["spec"].get("kueue", {})}
     return {**document, "spec": spec}
 
 
-def test_example_fleet_converges_and_stays_so(example: World) -> None:
+def test_example_fleet_converges_and_stays_so(example: LiveFleet) -> None:
     planned = example.plan()
     assert planned.code == 2 and set(planned.actions.values()) == {"create"}
     example.converge()
@@ -74,7 +75,7 @@ def test_example_fleet_converges_and_stays_so(example: World) -> None:
     assert example.plan().code == 0
 
 
-def test_example_fleet_goes_over_to_an_overlay_and_back(example: World) -> None:
+def test_example_fleet_goes_over_to_an_overlay_and_back(example: LiveFleet) -> None:
     example.converge()
     assert example.plan("--overlay", "prod").code == 2
     assert example.apply("--overlay", "prod").code == 0

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.engine.worlds import World
-from tests.documents import Document, flavor, queue
+from tests.builders import Document, flavor, open_queue
+from tests.cluster.live_fleet import LiveFleet
 
 STRICT = {"prune": {"maxDeletes": 1, "maxPercent": 100}}
 SMALL_PART = {"prune": {"maxDeletes": 10, "maxPercent": 25}}
@@ -15,22 +15,22 @@ def flavors(name: str, count: int) -> tuple[Document, ...]:
     return tuple(flavor(f"{name}-{number}") for number in range(count))
 
 
-def refusals_of(world: World, *options: str) -> list[dict[str, Any]]:
+def refusals_of(live_fleet: LiveFleet, *options: str) -> list[dict[str, Any]]:
     """The refusals of an apply that writes nothing."""
-    planned = world.plan(*options)
+    planned = live_fleet.plan(*options)
     assert planned.code == 3, planned
-    before = world.quiet_versions()
-    assert world.apply(*options).code == 3
-    assert world.versions() == before
+    before = live_fleet.quiet_versions()
+    assert live_fleet.apply(*options).code == 3
+    assert live_fleet.versions() == before
     found: list[dict[str, Any]] = planned.record["refusals"]
     return found
 
 
-def test_empty_fleet_deletes_nothing(world: World) -> None:
-    world.commit(*flavors(world.name, 2))
-    world.converge()
-    world.commit()
-    (refusal,) = refusals_of(world, "--confirm-deletes", "2")
+def test_empty_fleet_deletes_nothing(live_fleet: LiveFleet) -> None:
+    live_fleet.commit(*flavors(live_fleet.name, 2))
+    live_fleet.converge()
+    live_fleet.commit()
+    (refusal,) = refusals_of(live_fleet, "--confirm-deletes", "2")
     assert refusal["reason"] == "empty" and refusal["problem"].startswith("2 objects would be deleted")
 
 
@@ -39,102 +39,111 @@ def test_empty_fleet_deletes_nothing(world: World) -> None:
     [(STRICT, "2, and policy.prune.maxDeletes is 1"), (SMALL_PART, "2 of 5 objects (40 %)")],
     ids=["number", "part"],
 )
-def test_more_deletes_than_allowed_need_to_be_confirmed(world: World, policy: dict[str, Any], words: str) -> None:
-    world.commit(*flavors(world.name, 5), policy=policy)
-    world.converge()
-    world.commit(*flavors(world.name, 3), policy=policy)
-    (refusal,) = refusals_of(world)
+def test_more_deletes_than_allowed_need_to_be_confirmed(
+    live_fleet: LiveFleet, policy: dict[str, Any], words: str
+) -> None:
+    live_fleet.commit(*flavors(live_fleet.name, 5), policy=policy)
+    live_fleet.converge()
+    live_fleet.commit(*flavors(live_fleet.name, 3), policy=policy)
+    (refusal,) = refusals_of(live_fleet)
     assert refusal["reason"] == "too_many" and words in refusal["problem"]
     assert "--confirm-deletes 2" in refusal["problem"]
-    (refusal,) = refusals_of(world, "--confirm-deletes", "3")
+    (refusal,) = refusals_of(live_fleet, "--confirm-deletes", "3")
     assert refusal["problem"].startswith("3 were confirmed, but there are 2")
-    world.converge("--confirm-deletes", "2")
-    assert len(world.members()) == 3
+    live_fleet.converge("--confirm-deletes", "2")
+    assert len(live_fleet.members()) == 3
 
 
-def test_exchanged_clusters_are_refused_and_nothing_is_written(wide_world: World) -> None:
-    name = wide_world.name
+def test_exchanged_clusters_are_refused_and_nothing_is_written(wide_live_fleet: LiveFleet) -> None:
+    name = wide_live_fleet.name
     one, other = f"{name}-worker1", f"{name}-worker2"
-    documents = (flavor(name), queue(f"{name}-one", name, clusters={"names": [one]}))
-    wide_world.commit(*documents)
-    wide_world.converge()
-    contexts = wide_world.contexts
-    before = wide_world.quiet_versions()
-    wide_world.contexts = {**contexts, one: contexts[other], other: contexts[one]}
-    wide_world.commit(*documents)
-    planned = wide_world.plan()
+    documents = (flavor(name), open_queue(f"{name}-one", name, clusters={"names": [one]}))
+    wide_live_fleet.commit(*documents)
+    wide_live_fleet.converge()
+    contexts = wide_live_fleet.contexts
+    before = wide_live_fleet.quiet_versions()
+    wide_live_fleet.contexts = {**contexts, one: contexts[other], other: contexts[one]}
+    wide_live_fleet.commit(*documents)
+    planned = wide_live_fleet.plan()
     assert planned.code == 3
     assert {entry for entry in planned.refusals if entry[0] == "moved"} == {("moved", one), ("moved", other)}
     problems = {entry["cluster"]: entry["problem"] for entry in planned.record["refusals"]}
     assert f"it calls itself {other}" in problems[one]
-    assert wide_world.apply().code == 3
-    wide_world.contexts = contexts
-    assert wide_world.versions() == before
+    assert wide_live_fleet.apply().code == 3
+    wide_live_fleet.contexts = contexts
+    assert wide_live_fleet.versions() == before
 
 
-def test_cluster_that_was_made_anew_is_refused(world: World) -> None:
+def test_cluster_that_was_made_anew_is_refused(live_fleet: LiveFleet) -> None:
     """A restored backup, or another cluster under the old address: the inventory is not of this cluster."""
-    world.commit(*flavors(world.name, 1))
-    world.converge()
-    world.api().patch(world.set_name.path, {"metadata": {"annotations": {"kfleet.dev/cluster-uid": "of-another"}}})
-    (refusal,) = refusals_of(world)
+    live_fleet.commit(*flavors(live_fleet.name, 1))
+    live_fleet.converge()
+    live_fleet.api().patch(
+        live_fleet.set_name.path, {"metadata": {"annotations": {"kfleet.dev/cluster-uid": "of-another"}}}
+    )
+    (refusal,) = refusals_of(live_fleet)
     assert refusal["reason"] == "moved" and "and was of-another" in refusal["problem"]
-    assert f"ConfigMap kueue-system/kfleet-{world.name}" in refusal["problem"]
+    assert f"ConfigMap kueue-system/kfleet-{live_fleet.name}" in refusal["problem"]
 
 
-def test_applyset_of_another_tool_is_refused(world: World) -> None:
-    world.commit(*flavors(world.name, 1))
-    world.converge()
+def test_applyset_of_another_tool_is_refused(live_fleet: LiveFleet) -> None:
+    live_fleet.commit(*flavors(live_fleet.name, 1))
+    live_fleet.converge()
     mark = {"applyset.kubernetes.io/tooling": "kubectl/v1.34"}
-    world.api().patch(world.set_name.path, {"metadata": {"annotations": mark}})
-    (refusal,) = refusals_of(world)
-    assert f"kfleet-{world.name} was made by kubectl; give the fleet another name" in refusal["problem"]
+    live_fleet.api().patch(live_fleet.set_name.path, {"metadata": {"annotations": mark}})
+    (refusal,) = refusals_of(live_fleet)
+    assert f"kfleet-{live_fleet.name} was made by kubectl; give the fleet another name" in refusal["problem"]
 
 
-def test_suspended_fleet_is_looked_at_and_not_written(world: World) -> None:
-    world.commit(*flavors(world.name, 2))
-    world.converge()
-    before = world.quiet_versions()
-    world.write(*flavors(world.name, 3)[1:])
-    path = world.folder / "fleet" / "fleet.yaml"
+def test_suspended_fleet_is_looked_at_and_not_written(live_fleet: LiveFleet) -> None:
+    live_fleet.commit(*flavors(live_fleet.name, 2))
+    live_fleet.converge()
+    before = live_fleet.quiet_versions()
+    live_fleet.write(*flavors(live_fleet.name, 3)[1:])
+    path = live_fleet.folder / "fleet" / "fleet.yaml"
     path.write_text(path.read_text().replace("spec:\n  policy:", "spec:\n  suspend: true\n  policy:"))
-    world.commit_all()
-    planned = world.plan()
+    live_fleet.commit_all()
+    planned = live_fleet.plan()
     assert planned.code == 0
     assert set(planned.actions.values()) == {"hold"}
     assert {change["reason"] for change in planned.changes.values()} == {"suspended"}
-    assert world.apply().code == 0
-    assert world.versions() == before
+    assert live_fleet.apply().code == 0
+    assert live_fleet.versions() == before
 
 
-def test_cluster_without_a_kind_of_the_fleet_says_so(world: World) -> None:
-    widget: Document = {"apiVersion": f"{world.name}.example.org/v1", "kind": "Widget", "metadata": {"name": "a"}}
-    world.commit(flavor(world.name), widget)
-    planned = world.plan()
+def test_cluster_without_a_kind_of_the_fleet_says_so(live_fleet: LiveFleet) -> None:
+    widget: Document = {"apiVersion": f"{live_fleet.name}.example.org/v1", "kind": "Widget", "metadata": {"name": "a"}}
+    live_fleet.commit(flavor(live_fleet.name), widget)
+    planned = live_fleet.plan()
     assert (planned.code, planned.refusals) == (3, [("invalid", "worker1/Widget/a")])
     problem = planned.record["refusals"][0]["problem"]
-    assert problem.startswith(f"{world.name}.example.org/v1 Widget is not served; install what defines it")
+    assert problem.startswith(f"{live_fleet.name}.example.org/v1 Widget is not served; install what defines it")
 
 
-def test_field_that_its_kind_does_not_have_is_refused(world: World) -> None:
-    settings: Document = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": world.name}, "dato": {"a": "b"}}
+def test_field_that_its_kind_does_not_have_is_refused(live_fleet: LiveFleet) -> None:
+    settings: Document = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": live_fleet.name},
+        "dato": {"a": "b"},
+    }
     settings["metadata"]["namespace"] = "default"
-    world.commit(flavor(world.name), settings)
-    planned = world.plan()
-    assert (planned.code, planned.refusals) == (3, [("invalid", f"worker1/ConfigMap/default/{world.name}")])
+    live_fleet.commit(flavor(live_fleet.name), settings)
+    planned = live_fleet.plan()
+    assert (planned.code, planned.refusals) == (3, [("invalid", f"worker1/ConfigMap/default/{live_fleet.name}")])
     assert ".dato: field not declared in schema" in planned.record["refusals"][0]["problem"]
 
 
-def test_cluster_that_cannot_be_reached_is_a_gap_and_the_others_converge(wide_world: World) -> None:
-    name = wide_world.name
-    wide_world.commit(flavor(name))
-    path = wide_world.folder / "fleet" / "fleet.yaml"
+def test_cluster_that_cannot_be_reached_is_a_gap_and_the_others_converge(wide_live_fleet: LiveFleet) -> None:
+    name = wide_live_fleet.name
+    wide_live_fleet.commit(flavor(name))
+    path = wide_live_fleet.folder / "fleet" / "fleet.yaml"
     path.write_text(path.read_text().replace("context: worker2", "context: nowhere"))
-    wide_world.commit_all()
-    planned = wide_world.plan()
+    wide_live_fleet.commit_all()
+    planned = wide_live_fleet.plan()
     assert planned.code == 4
     (gap,) = planned.record["gaps"]
     assert gap["cluster"] == f"{name}-worker2" and "nowhere" in gap["why"]
-    assert wide_world.apply().code == 4
-    assert wide_world.finds("resourceflavors", name, "worker1")
-    assert not wide_world.finds("resourceflavors", name, "worker2")
+    assert wide_live_fleet.apply().code == 4
+    assert wide_live_fleet.finds("resourceflavors", name, "worker1")
+    assert not wide_live_fleet.finds("resourceflavors", name, "worker2")

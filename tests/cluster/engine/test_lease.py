@@ -13,147 +13,149 @@ from reconciler.edges.kubernetes import Access, ApiServer
 from reconciler.errors import ClusterError
 from reconciler.lease import DURATION, MARGIN, LeaseName, held_lease
 from reconciler.objects import ClusterName
-from tests.cluster.engine.worlds import KUEUE_ROOT, SYSTEM, World
+from tests.builders import flavor
 from tests.cluster.faults.proxy import Deed, Fault, proxied
-from tests.documents import flavor
+from tests.cluster.live_fleet import KUEUE_ROOT, SYSTEM, LiveFleet
 from tests.support import eventually
 
 TIME = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 
-def lease_name(world: World) -> LeaseName:
-    return LeaseName(SYSTEM, world.lease)
+def lease_name(live_fleet: LiveFleet) -> LeaseName:
+    return LeaseName(SYSTEM, live_fleet.lease)
 
 
-def lease_of(world: World, cluster: str = "worker1") -> dict[str, Any]:
-    return world.api(cluster).get(lease_name(world).path)
+def lease_of(live_fleet: LiveFleet, cluster: str = "worker1") -> dict[str, Any]:
+    return live_fleet.api(cluster).get(lease_name(live_fleet).path)
 
 
-def write_lease(world: World, holder: str, renewed: datetime, seconds: int = 15) -> None:
+def write_lease(live_fleet: LiveFleet, holder: str, renewed: datetime, seconds: int = 15) -> None:
     when = renewed.strftime(TIME)
     spec = {"holderIdentity": holder, "leaseDurationSeconds": seconds, "acquireTime": when, "renewTime": when}
-    metadata = {"name": world.lease, "namespace": SYSTEM}
-    world.api().create({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec})
+    metadata = {"name": live_fleet.lease, "namespace": SYSTEM}
+    live_fleet.api().create(
+        {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
+    )
 
 
-def test_apply_while_another_one_writes_names_the_holder_and_writes_nothing(world: World) -> None:
-    world.commit(flavor(world.name))
-    with held_lease(world.api(), lease_name(world), "laptop-of-ada/4711/abc"):
-        since = lease_of(world)["spec"]["acquireTime"][:19].replace("T", " ")
-        answer = world.apply()
+def test_apply_while_another_one_writes_names_the_holder_and_writes_nothing(live_fleet: LiveFleet) -> None:
+    live_fleet.commit(flavor(live_fleet.name))
+    with held_lease(live_fleet.api(), lease_name(live_fleet), "laptop-of-ada/4711/abc"):
+        since = lease_of(live_fleet)["spec"]["acquireTime"][:19].replace("T", " ")
+        answer = live_fleet.apply()
         assert answer.code == 3
-        where = f"worker1/Lease/{SYSTEM}/{world.lease}"
+        where = f"worker1/Lease/{SYSTEM}/{live_fleet.lease}"
         assert f"{where}: held by laptop-of-ada/4711/abc since {since} UTC" in answer.err
-        assert world.members() == {}
+        assert live_fleet.members() == {}
         # Looking is free.
-        assert world.plan().code == 2
-    world.converge()
+        assert live_fleet.plan().code == 2
+    live_fleet.converge()
 
 
-def test_lease_of_a_dead_holder_is_taken_over(world: World) -> None:
-    world.commit(flavor(world.name))
-    write_lease(world, "dead/1/a", datetime.now(UTC) - timedelta(minutes=5))
-    world.converge()
-    spec = lease_of(world)["spec"]
+def test_lease_of_a_dead_holder_is_taken_over(live_fleet: LiveFleet) -> None:
+    live_fleet.commit(flavor(live_fleet.name))
+    write_lease(live_fleet, "dead/1/a", datetime.now(UTC) - timedelta(minutes=5))
+    live_fleet.converge()
+    spec = lease_of(live_fleet)["spec"]
     assert spec["leaseTransitions"] == 1 and not spec.get("holderIdentity")
 
 
-def test_lease_of_a_holder_that_died_just_now_is_waited_for(world: World) -> None:
+def test_lease_of_a_holder_that_died_just_now_is_waited_for(live_fleet: LiveFleet) -> None:
     """Like that of a pod which was evicted, when the one in its place starts."""
-    world.commit(flavor(world.name))
-    write_lease(world, "dead/1/a", datetime.now(UTC))
-    world.converge()
-    assert not lease_of(world)["spec"].get("holderIdentity")
+    live_fleet.commit(flavor(live_fleet.name))
+    write_lease(live_fleet, "dead/1/a", datetime.now(UTC))
+    live_fleet.converge()
+    assert not lease_of(live_fleet)["spec"].get("holderIdentity")
 
 
-def test_lease_that_is_being_renewed_is_not_taken_by_a_clock_that_is_ahead(world: World) -> None:
+def test_lease_that_is_being_renewed_is_not_taken_by_a_clock_that_is_ahead(live_fleet: LiveFleet) -> None:
     """To whoever is a minute ahead, every renewal looks like one that was due long ago."""
-    world.commit(flavor(world.name))
+    live_fleet.commit(flavor(live_fleet.name))
     ahead = timedelta(minutes=1)
-    write_lease(world, "ada", datetime.now(UTC) - ahead)
+    write_lease(live_fleet, "ada", datetime.now(UTC) - ahead)
     ended = threading.Event()
 
     def renew() -> None:
         while not ended.wait(0.5):
             spec = {"renewTime": (datetime.now(UTC) - ahead).strftime(TIME)}
-            world.api().patch(lease_name(world).path, {"spec": spec})
+            live_fleet.api().patch(lease_name(live_fleet).path, {"spec": spec})
 
     with ThreadPoolExecutor(1) as pool:
         renewing = pool.submit(renew)
-        answer = world.apply()
+        answer = live_fleet.apply()
         ended.set()
     assert renewing.exception() is None
-    assert answer.code == 3 and "held by ada since" in answer.err and world.members() == {}
-    assert lease_of(world)["spec"]["holderIdentity"] == "ada"
+    assert answer.code == 3 and "held by ada since" in answer.err and live_fleet.members() == {}
+    assert lease_of(live_fleet)["spec"]["holderIdentity"] == "ada"
 
 
-def test_waiting_for_a_dead_holder_does_not_trust_its_clock(world: World) -> None:
-    world.commit(flavor(world.name))
-    write_lease(world, "dead/1/a", datetime.now(UTC) + timedelta(hours=1))
-    world.converge()
+def test_waiting_for_a_dead_holder_does_not_trust_its_clock(live_fleet: LiveFleet) -> None:
+    live_fleet.commit(flavor(live_fleet.name))
+    write_lease(live_fleet, "dead/1/a", datetime.now(UTC) + timedelta(hours=1))
+    live_fleet.converge()
 
 
-def test_lease_that_lasts_for_hours_is_not_waited_for(world: World) -> None:
-    world.commit(flavor(world.name))
-    write_lease(world, "ada", datetime.now(UTC), seconds=7200)
-    answer = world.apply()
-    assert answer.code == 3 and "held by ada since" in answer.err and world.members() == {}
+def test_lease_that_lasts_for_hours_is_not_waited_for(live_fleet: LiveFleet) -> None:
+    live_fleet.commit(flavor(live_fleet.name))
+    write_lease(live_fleet, "ada", datetime.now(UTC), seconds=7200)
+    answer = live_fleet.apply()
+    assert answer.code == 3 and "held by ada since" in answer.err and live_fleet.members() == {}
     assert "a dead holder loses it 7200 s after its last sign of life" in answer.err
 
 
-def test_waiting_for_a_lease_ends_where_the_login_is_not_accepted(world: World) -> None:
-    known = world.api().access
+def test_waiting_for_a_lease_ends_where_the_login_is_not_accepted(live_fleet: LiveFleet) -> None:
+    known = live_fleet.api().access
     expired = ApiServer(ClusterName("worker1"), Access(known.server, known.ca, token="of-nobody"))  # noqa: S106
     ended = threading.Event()
     end = threading.Timer(20, ended.set)
     end.start()
-    with pytest.raises(ClusterError, match="401"), held_lease(expired, lease_name(world), "me", ended):
+    with pytest.raises(ClusterError, match="401"), held_lease(expired, lease_name(live_fleet), "me", ended):
         raise AssertionError("nobody can have this lease")
     end.cancel()
     expired.close()
 
 
-def test_lease_is_given_back_also_after_a_refusal(world: World) -> None:
-    world.commit(flavor(world.name))
-    world.converge()
-    world.commit()
-    assert world.apply().code == 3
-    assert not lease_of(world)["spec"].get("holderIdentity")
+def test_lease_is_given_back_also_after_a_refusal(live_fleet: LiveFleet) -> None:
+    live_fleet.commit(flavor(live_fleet.name))
+    live_fleet.converge()
+    live_fleet.commit()
+    assert live_fleet.apply().code == 3
+    assert not lease_of(live_fleet)["spec"].get("holderIdentity")
 
 
-def test_lease_of_a_fleet_with_a_manager_lies_there(wide_world: World) -> None:
-    wide_world.commit(flavor(wide_world.name))
-    wide_world.converge()
-    assert not lease_of(wide_world, "manager")["spec"].get("holderIdentity")
-    assert wide_world.api("worker1").find(lease_name(wide_world).path) is None
+def test_lease_of_a_fleet_with_a_manager_lies_there(wide_live_fleet: LiveFleet) -> None:
+    wide_live_fleet.commit(flavor(wide_live_fleet.name))
+    wide_live_fleet.converge()
+    assert not lease_of(wide_live_fleet, "manager")["spec"].get("holderIdentity")
+    assert wide_live_fleet.api("worker1").find(lease_name(wide_live_fleet).path) is None
 
 
-def test_fleet_whose_manager_cannot_be_reached_is_not_written(wide_world: World) -> None:
-    wide_world.commit(flavor(wide_world.name))
-    path = wide_world.folder / "fleet" / "fleet.yaml"
+def test_fleet_whose_manager_cannot_be_reached_is_not_written(wide_live_fleet: LiveFleet) -> None:
+    wide_live_fleet.commit(flavor(wide_live_fleet.name))
+    path = wide_live_fleet.folder / "fleet" / "fleet.yaml"
     path.write_text(path.read_text().replace("context: manager", "context: nowhere"))
-    wide_world.commit_all()
-    answer = wide_world.apply()
+    wide_live_fleet.commit_all()
+    answer = wide_live_fleet.apply()
     assert answer.code == 1 and "without its lease nothing is written to any cluster" in answer.err
-    assert wide_world.members("worker1") == {}
+    assert wide_live_fleet.members("worker1") == {}
 
 
-def test_renewals_that_fail_do_not_cost_the_lease(world: World) -> None:
-    with proxied(world.sandbox, "worker1") as proxy:
-        port = world.through(proxy)
-        with held_lease(port, lease_name(world), "me") as lost:
-            first = lease_of(world)["spec"]["renewTime"]
+def test_renewals_that_fail_do_not_cost_the_lease(live_fleet: LiveFleet) -> None:
+    with proxied(live_fleet.sandbox, "worker1") as proxy:
+        port = live_fleet.through(proxy)
+        with held_lease(port, lease_name(live_fleet), "me") as lost:
+            first = lease_of(live_fleet)["spec"]["renewTime"]
             proxy.inject(Fault(Deed.ANSWER, "/leases/", "GET|PUT", status=500, times=3))
-            eventually(lambda: lost.is_set() or lease_of(world)["spec"]["renewTime"] != first)
+            eventually(lambda: lost.is_set() or lease_of(live_fleet)["spec"]["renewTime"] != first)
             assert not lost.is_set()
         port.close()
 
 
-def test_lease_is_renewed_while_everything_else_is_slow(world: World) -> None:
+def test_lease_is_renewed_while_everything_else_is_slow(live_fleet: LiveFleet) -> None:
     """As many requests as there ever are at once, none of which is answered for a while."""
-    with proxied(world.sandbox, "worker1") as proxy, ThreadPoolExecutor(PARALLEL) as pool:
-        port = world.through(proxy)
-        with held_lease(port, lease_name(world), "me") as lost:
+    with proxied(live_fleet.sandbox, "worker1") as proxy, ThreadPoolExecutor(PARALLEL) as pool:
+        port = live_fleet.through(proxy)
+        with held_lease(port, lease_name(live_fleet), "me") as lost:
             proxy.inject(Fault(Deed.HOLD, "/resourceflavors", "GET", times=PARALLEL))
             asked = [pool.submit(port.find, f"{KUEUE_ROOT}/resourceflavors/none") for _ in range(PARALLEL)]
             assert proxy.reached.wait(60)

@@ -2,43 +2,37 @@
 
 from typing import Any
 
-from tests.cluster.engine.worlds import KUEUE_ROOT, Answer, World
-from tests.documents import cluster_queue, native
+from tests.builders import Document, cluster_queue, cpu_group, native
+from tests.cluster.live_fleet import KUEUE_ROOT, Answer, LiveFleet
 
 
-def documents(name: str, **more: Any) -> tuple[dict[str, Any], ...]:
+def documents(name: str, cpu: str = "9", **more: Any) -> tuple[Document, ...]:
     checks = {"admissionChecks": [{"name": name}]}
     parameters = {"apiGroup": "kueue.x-k8s.io", "kind": "MultiKueueConfig", "name": name}
     return (
         native("ResourceFlavor", name, {}),
         native("MultiKueueConfig", name, {"clusters": [name], "quotaManagement": "Automated"}),
         native("AdmissionCheck", name, {"controllerName": "kueue.x-k8s.io/multikueue", "parameters": parameters}),
-        cluster_queue(name, name, admissionChecksStrategy=checks, **more),
+        cluster_queue(name, cpu_group(cpu, of=name), admissionChecksStrategy=checks, **more),
     )
 
 
-def quota(world: World) -> str:
-    groups = world.queue(world.name)["spec"]["resourceGroups"]
-    found: str = groups[0]["flavors"][0]["resources"][0]["nominalQuota"]
-    return found
-
-
-def test_automated_quota_is_left_to_kueue_once_the_queue_is_there(world: World) -> None:
-    name = world.name
-    world.commit(*documents(name))
-    world.converge()
-    assert quota(world) == "9"
+def test_automated_quota_is_left_to_kueue_once_the_queue_is_there(live_fleet: LiveFleet) -> None:
+    name = live_fleet.name
+    live_fleet.commit(*documents(name))
+    live_fleet.converge()
+    assert live_fleet.nominal_quota() == "9"
 
     path = f"{KUEUE_ROOT}/clusterqueues/{name}"
-    groups = world.queue(name)["spec"]["resourceGroups"]
+    groups = live_fleet.queue(name)["spec"]["resourceGroups"]
     groups[0]["flavors"][0]["resources"][0]["nominalQuota"] = "7"
-    world.api().patch(path, {"spec": {"resourceGroups": groups}})
-    world.converge()
-    assert quota(world) == "7"
+    live_fleet.api().patch(path, {"spec": {"resourceGroups": groups}})
+    live_fleet.converge()
+    assert live_fleet.nominal_quota() == "7"
 
-    world.commit(*documents(name, cpu="5", cohortName=name))
-    planned: Answer = world.plan()
+    live_fleet.commit(*documents(name, cpu="5", cohortName=name))
+    planned: Answer = live_fleet.plan()
     (change,) = (one for one in planned.changes.values() if one["kind"] == "ClusterQueue")
     assert change["notes"] == ["Kueue (quotaManagement: Automated) writes its quota, which kfleet leaves alone"]
-    world.converge()
-    assert (quota(world), world.queue(name)["spec"]["cohortName"]) == ("7", name)
+    live_fleet.converge()
+    assert (live_fleet.nominal_quota(), live_fleet.queue(name)["spec"]["cohortName"]) == ("7", name)

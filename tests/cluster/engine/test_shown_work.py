@@ -9,8 +9,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-import yaml
 
+from tests.builders import cluster_document, flavor, fleet_document, yaml_of
 from tests.support import Kfleet, kfleet_program, read_until
 
 pytestmark = pytest.mark.usefixtures("loopback")
@@ -21,17 +21,10 @@ CLUSTERS = ("hub", "east")
 def write_fleet(folder: Path, addresses: dict[str, str]) -> Path:
     """Clusters at these addresses, of which nothing is wanted but a flavor each."""
     access = {name: {"context": name, "kubeconfig": str(folder / "kubeconfig")} for name in addresses}
-    clusters = [
-        {"kind": "Cluster", "metadata": {"name": name}, "spec": {"role": "standalone", "access": access[name]}}
-        for name in addresses
-    ]
-    capacity = {"source": "static", "resources": {"cpu": "8"}}
-    flavor = {"kind": "Flavor", "metadata": {"name": "cpu"}, "spec": {"capacity": capacity}}
-    documents = [{"kind": "Fleet", "metadata": {"name": "test"}, "spec": {}}, *clusters, flavor]
+    clusters = [cluster_document(name, "standalone", access=access[name]) for name in addresses]
     path = folder / "fleet"
     path.mkdir()
-    text = yaml.safe_dump_all([{"apiVersion": "kfleet.dev/v1alpha1", **document} for document in documents])
-    (path / "fleet.yaml").write_text(text)
+    (path / "fleet.yaml").write_text(yaml_of(fleet_document(), *clusters, flavor("cpu", {"cpu": "8"})))
     config = {
         "apiVersion": "v1",
         "kind": "Config",

@@ -5,7 +5,7 @@ from typing import Any
 
 from reconciler.lease import LeaseName
 from reconciler.sandbox.fleet import Sandbox
-from tests.cluster.faults.fleets import Shape
+from tests.cluster.faults.shapes import Shape
 
 LONG_AGO = "2020-01-01T00:00:00.000000Z"
 

@@ -1,4 +1,4 @@
-"""The command as a process that can be killed, and what must be true after the world is whole again."""
+"""The command as a process that can be killed, and what must be true after the fleet is whole again."""
 
 import subprocess
 from collections.abc import Iterator
@@ -6,14 +6,19 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from reconciler.sandbox.fleet import Sandbox
-from tests.cluster.faults.fleets import Shape, members, priorities, recorded_kinds
+from tests.cluster.faults.shapes import Shape, members, priorities, recorded_kinds
 from tests.support import kfleet_program
+
+# For an apply that must succeed in the end, however long a server takes to start on a busy machine, and for one that
+# must give up.
+PATIENTLY = ("--retry-for", "600")
+BRIEFLY = ("--retry-for", "5")
 
 
 @contextmanager
-def applying(repo: Path) -> Iterator[subprocess.Popen[str]]:
+def applying(repo: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
     """An apply that goes on beside the test; it never outlives it."""
-    command = [kfleet_program(), "apply", "--repo", str(repo)]
+    command = [kfleet_program(), "apply", "--repo", str(repo), *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         yield process

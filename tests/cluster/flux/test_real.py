@@ -13,35 +13,33 @@ from reconciler.edges.kubernetes import ApiServer
 from reconciler.errors import ClusterError
 from reconciler.objects import Manifest
 from reconciler.sandbox.fleet import Sandbox
-from tests.cluster.definitions import definition, held_definitions
-from tests.cluster.engine.worlds import KUEUE_ROOT, World
-from tests.documents import flavor, queue, tenant
+from tests.builders import (
+    QUEUE_NAME,
+    Document,
+    definition,
+    mini_cluster,
+    team_documents,
+)
+from tests.cluster.definitions import held_definitions
+from tests.cluster.live_fleet import KUEUE_ROOT, LiveFleet
 from tests.support import eventually
-from tests.unit.flux.documents import OLD, QUEUE, Document
+from tests.unit.flux.lammps import OLD
 
 MINI_CLUSTERS = definition("flux-framework.org/v1alpha2", "MiniCluster", "miniclusters", is_namespaced=True)
 
 
 @pytest.fixture
-def world(fleet: Sandbox, tmp_path: Path, unique: str) -> Iterator[World]:
-    made = World(fleet, tmp_path / unique, unique)
+def live_fleet(fleet: Sandbox, tmp_path: Path, unique: str) -> Iterator[LiveFleet]:
+    made = LiveFleet(fleet, tmp_path / unique, unique)
     with held_definitions(made.api(), [MINI_CLUSTERS]):
         yield made
         made.clean()
 
 
-def mini_cluster(namespace: str, size: int) -> Document:
+def old_lammps(namespace: str, size: int) -> Document:
     """As documents of the old operator say it, and without a queue."""
-    return {
-        "apiVersion": OLD,
-        "kind": "MiniCluster",
-        "metadata": {"name": "lammps", "namespace": namespace},
-        "spec": {
-            "size": size,
-            "test": True,
-            "containers": [{"image": "lammps", "cores": 2, "resources": {"requests": {"cpu": 2}}}],
-        },
-    }
+    container = {"image": "lammps", "cores": 2, "resources": {"requests": {"cpu": 2}}}
+    return mini_cluster("lammps", size, namespace=namespace, queue="", version=OLD, test=True, containers=[container])
 
 
 def path(namespace: str) -> str:
@@ -52,35 +50,37 @@ def seen(api: ApiServer, namespace: str) -> Manifest:
     return api.get(path(namespace))
 
 
-def workload(api: ApiServer, namespace: str) -> Manifest | None:
+def first_workload(api: ApiServer, namespace: str) -> Manifest | None:
     return next(iter(api.list(f"{KUEUE_ROOT}/namespaces/{namespace}/workloads")), None)
 
 
-def test_mini_cluster_gets_and_keeps_its_queue_and_its_job_is_admitted(world: World) -> None:
-    name, api = world.name, world.api()
-    world.commit(flavor(name), queue(name, name, cpu="8"), tenant(name, name), mini_cluster(name, size=4))
-    planned = world.plan()
+def test_mini_cluster_gets_and_keeps_its_queue_and_its_job_is_admitted(live_fleet: LiveFleet) -> None:
+    name, api = live_fleet.name, live_fleet.api()
+    live_fleet.commit(*team_documents(name, {"cpu": "8"}), old_lammps(name, size=4))
+    planned = live_fleet.plan()
     assert f"goes through main, the only LocalQueue of namespace {name}" in str(planned.record)
-    world.converge()
+    live_fleet.converge()
     live = seen(api, name)
-    assert live["spec"]["jobLabels"] == {QUEUE: "main"}
+    assert live["spec"]["jobLabels"] == {QUEUE_NAME: "main"}
     assert live["spec"]["logging"] == {"quiet": True}
     api.create(operator_job(live))
-    admitted = eventually(lambda: (found := workload(api, name)) and found.get("status", {}).get("admission") and found)
+    admitted = eventually(
+        lambda: (found := first_workload(api, name)) and found.get("status", {}).get("admission") and found
+    )
     assert admitted["metadata"]["name"].startswith("job-lammps-")
     (assigned,) = admitted["status"]["admission"]["podSetAssignments"]
     assert (assigned["count"], assigned["flavors"], assigned["resourceUsage"]) == (4, {"cpu": name}, {"cpu": "8"})
-    assert world.plan().actions == {}
-    api.patch(path(name), {"spec": {"jobLabels": {QUEUE: None}}})
-    world.converge()
-    assert seen(api, name)["spec"]["jobLabels"] == {QUEUE: "main"}
+    assert live_fleet.plan().actions == {}
+    api.patch(path(name), {"spec": {"jobLabels": {QUEUE_NAME: None}}})
+    live_fleet.converge()
+    assert seen(api, name)["spec"]["jobLabels"] == {QUEUE_NAME: "main"}
     api.delete(f"/apis/batch/v1/namespaces/{name}/jobs/lammps")
 
 
-def test_mini_cluster_that_is_too_large_does_not_reach_the_cluster(world: World) -> None:
-    name = world.name
-    world.commit(flavor(name), queue(name, name, cpu="8"), tenant(name, name), mini_cluster(name, size=5))
-    refused = world.apply()
+def test_mini_cluster_that_is_too_large_does_not_reach_the_cluster(live_fleet: LiveFleet) -> None:
+    name = live_fleet.name
+    live_fleet.commit(*team_documents(name, {"cpu": "8"}), old_lammps(name, size=5))
+    refused = live_fleet.apply()
     assert refused.code == 1
     assert "KF036: spec.size: flavor" in refused.err
     assert "cpu 10 is wanted, and the queue can have 8" in refused.err

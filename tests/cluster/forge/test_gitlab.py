@@ -110,7 +110,7 @@ class Job:
 
     def artifact(self) -> str:
         (path,) = self.written["artifacts"]["paths"]
-        return (self.machine.repo / path).read_text()
+        return (self.machine.repo / str(path)).read_text()
 
 
 @pytest.fixture

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.edges import git
-from reconciler.edges.git import GitError, open_repository
+from reconciler.edges.git import open_repository
+from reconciler.errors import GitError
 from reconciler.sandbox.certificates import make_authority, make_server_pair
 
 pytestmark = pytest.mark.usefixtures("loopback")

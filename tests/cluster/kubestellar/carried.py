@@ -5,11 +5,10 @@ from typing import Any
 
 from reconciler.edges.kubernetes import ApiServer
 from reconciler.ownership.applyset import MEMBER_LABEL
-from tests.cluster.engine.worlds import KUEUE_ROOT, World
-from tests.documents import Document
+from tests.builders import Document, asking, job, main_tenant, observed_flavor, pod_spec, queue, quota
+from tests.cluster.live_fleet import KUEUE_ROOT, LiveFleet
 from tests.support import eventually
 
-API = "kfleet.dev/v1alpha1"
 QUEUE = "science"
 NAMESPACE = "astro"
 WORKERS = ("worker1", "worker2")
@@ -26,54 +25,40 @@ COLLECTIONS = (
 )
 
 
-def document(kind: str, name: str, spec: dict[str, Any]) -> Document:
-    return {"apiVersion": API, "kind": kind, "metadata": {"name": name}, "spec": spec}
-
-
-def documents(source: str = "nodes", **queue: Any) -> tuple[Document, ...]:
+def documents(source: str = "nodes", **spec: Any) -> tuple[Document, ...]:
     """Flavors like the nodes of the sandbox, one queue for both workers, one team; `source` is that of spot."""
-    quota = [
-        {"flavor": "spot", "resources": {"cpu": "100%"}},
-        {"flavor": "a100", "resources": {"cpu": "100%", "nvidia.com/gpu": "100%"}},
-    ]
+    toleration = {"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}
+    quotas = quota("spot", {"cpu": "100%"}), quota("a100", {"cpu": "100%", "nvidia.com/gpu": "100%"})
     return (
-        document("Flavor", "spot", {"nodeLabels": {"instance": "spot"}, "capacity": {"source": source}}),
-        document(
-            "Flavor",
+        observed_flavor("spot", source, nodeLabels={"instance": "spot"}),
+        observed_flavor(
             "a100",
-            {
-                "clusters": {"names": ["worker2"]},
-                "nodeLabels": {"instance": "a100"},
-                "tolerations": [{"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}],
-                "capacity": {"source": "nodes"},
-            },
+            "nodes",
+            clusters={"names": ["worker2"]},
+            nodeLabels={"instance": "a100"},
+            tolerations=[toleration],
         ),
-        document("Queue", QUEUE, {"dispatch": "kubestellar", "quota": quota, **queue}),
-        document("Tenant", NAMESPACE, {"namespaces": [NAMESPACE], "queue": QUEUE, "localQueue": "main"}),
+        queue(QUEUE, *quotas, dispatch="kubestellar", **spec),
+        main_tenant(NAMESPACE, QUEUE),
     )
 
 
-def job(
+def carried_job(
     name: str, *, seconds: int = 0, count: int = 1, selector: dict[str, str] | None = None, **requests: str
 ) -> Document:
     """A Job of the team; `gpu` among the requests is nvidia.com/gpu, as most people write it: as a limit alone."""
     limits = {"nvidia.com/gpu": requests.pop("gpu")} if "gpu" in requests else {}
-    container = {"name": "main", "image": "none", "resources": {"requests": requests, "limits": limits}}
-    pod: dict[str, Any] = {"restartPolicy": "Never", "containers": [container]}
-    if selector:
-        pod["nodeSelector"] = selector
-    metadata = {"annotations": {"pod-complete.stage.kwok.x-k8s.io/delay": f"{seconds}s"}}
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"kueue.x-k8s.io/queue-name": "main"}},
-        "spec": {
-            "suspend": True,
-            "parallelism": count,
-            "completions": count,
-            "template": {"metadata": metadata, "spec": pod},
-        },
-    }
+    chosen = {"nodeSelector": selector} if selector else {}
+    return job(
+        name,
+        pod_spec(asking(**requests, limits=limits), **chosen),
+        namespace=NAMESPACE,
+        queue="main",
+        seconds=seconds,
+        suspend=True,
+        parallelism=count,
+        completions=count,
+    )
 
 
 def _path_in(collection: str, entry: dict[str, Any]) -> str:
@@ -85,11 +70,11 @@ def _path_in(collection: str, entry: dict[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Carried:
-    world: World
+    live_fleet: LiveFleet
 
     @property
     def manager(self) -> ApiServer:
-        return self.world.api("manager")
+        return self.live_fleet.api("manager")
 
     def submit(self, manifest: Document) -> str:
         """Create a job, and return its name when Kueue has decided about it."""
@@ -103,7 +88,7 @@ class Carried:
         eventually(lambda: not any(self.job(name, worker) for worker in WORKERS))
 
     def job(self, name: str, cluster: str = "manager") -> dict[str, Any] | None:
-        return self.world.api(cluster).find(f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs/{name}")
+        return self.live_fleet.api(cluster).find(f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs/{name}")
 
     def label(self, name: str) -> str:
         found = self.job(name) or {"metadata": {}}
@@ -123,7 +108,7 @@ class Carried:
         return next((one["message"] for one in checks if one["name"] == f"kubestellar-{QUEUE}"), "")
 
     def reserving(self) -> int:
-        return int(self.world.queue(QUEUE, "manager")["status"].get("reservingWorkloads", 0))
+        return int(self.live_fleet.queue(QUEUE, "manager")["status"].get("reservingWorkloads", 0))
 
     def report(self, worker: str, cpu: str) -> None:
         """ClusterMetrics of a worker that has one node of spot."""
@@ -135,21 +120,21 @@ class Carried:
         self.manager.patch(f"{path}/{worker}/status", {"status": {"nodes": [node]}})
 
     def quota(self, flavor: str) -> str:
-        groups = self.world.queue(QUEUE, "manager")["spec"]["resourceGroups"]
+        groups = self.live_fleet.queue(QUEUE, "manager")["spec"]["resourceGroups"]
         found = next(one for one in groups[0]["flavors"] if one["name"] == flavor)
         return str(next(one["nominalQuota"] for one in found["resources"] if one["name"] == "cpu"))
 
     def clean(self) -> None:
         """Everything of the fleet, on whichever cluster it has something."""
         for cluster in ("manager", *WORKERS):
-            api = self.world.api(cluster)
+            api = self.live_fleet.api(cluster)
             for path in COLLECTIONS if cluster == "manager" else COLLECTIONS[-1:]:
-                for entry in list(api.list(path, f"{MEMBER_LABEL}={self.world.set_name.id}")):
+                for entry in list(api.list(path, f"{MEMBER_LABEL}={self.live_fleet.set_name.id}")):
                     api.delete(_path_in(path, entry))
-            api.delete(self.world.set_name.path)
+            api.delete(self.live_fleet.set_name.path)
 
     def nodes_of(self, name: str, cluster: str) -> set[str]:
-        pods = self.world.api(cluster).list(
+        pods = self.live_fleet.api(cluster).list(
             f"/api/v1/namespaces/{NAMESPACE}/pods", f"batch.kubernetes.io/job-name={name}"
         )
         return {pod["spec"].get("nodeName", "") for pod in pods}

@@ -4,11 +4,11 @@ from reconciler.pipeline.inventory import look_at_inventory
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.spec.model import Access
 from tests.cluster.kubestellar.carried import WORKERS
-from tests.unit.placement.worlds import spec_of
+from tests.unit.placement.queued_jobs import placement_spec
 
 
 def test_inventory_space_is_asked_by_its_own_access(kubestellar: Sandbox) -> None:
-    spec = spec_of(f"{{its: {{access: {{context: its, kubeconfig: {kubestellar.state.kubeconfig}}}}}}}")
+    spec = placement_spec(f"{{its: {{access: {{context: its, kubeconfig: {kubestellar.state.kubeconfig}}}}}}}")
     assert spec.fleet.inventory == Access("its", str(kubestellar.state.kubeconfig))
     found = look_at_inventory(spec, {})
     assert found is not None and not found.problem
@@ -16,6 +16,6 @@ def test_inventory_space_is_asked_by_its_own_access(kubestellar: Sandbox) -> Non
 
 
 def test_inventory_space_without_managed_clusters_is_a_problem_and_not_an_empty_one(kubestellar: Sandbox) -> None:
-    spec = spec_of(f"{{its: {{access: {{context: worker1, kubeconfig: {kubestellar.state.kubeconfig}}}}}}}")
+    spec = placement_spec(f"{{its: {{access: {{context: worker1, kubeconfig: {kubestellar.state.kubeconfig}}}}}}}")
     found = look_at_inventory(spec, {})
     assert found is not None and "404" in found.problem

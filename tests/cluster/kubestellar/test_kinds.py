@@ -15,8 +15,9 @@ from reconciler.placement.memory import read_placed
 from reconciler.plan.placements import plan_placements
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.spec import FleetSpec
+from tests.builders import definition
 from tests.cluster.definitions import held_definitions
-from tests.unit.placement.worlds import EAST, HUB, job, look, node, pods, spec_of
+from tests.unit.placement.queued_jobs import EAST, HUB, node, placement_look, placement_spec, pods, queued_job
 
 GROUP = "example.org"
 TRAINS = f"/apis/{GROUP}/v1/namespaces/default/trains"
@@ -28,7 +29,7 @@ def schema(**properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties}
 
 
-def definition() -> dict[str, Any]:
+def train_definition() -> dict[str, Any]:
     """Its maps and lists merge as those of JobSets and of kubeflow's jobs do."""
     text = {"type": "string"}
     selector = {"type": "object", "additionalProperties": text, "x-kubernetes-map-type": "atomic"}
@@ -41,23 +42,8 @@ def definition() -> dict[str, Any]:
         "x-kubernetes-list-map-keys": ["name"],
     }
     head = {"type": "object", "additionalProperties": schema(template=template)}
-    version = {
-        "name": "v1",
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": schema(spec=schema(parts=parts, head=head))},
-    }
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"trains.{GROUP}"},
-        "spec": {
-            "group": GROUP,
-            "scope": "Namespaced",
-            "names": {"plural": "trains", "kind": "Train"},
-            "versions": [version],
-        },
-    }
+    whole = schema(spec=schema(parts=parts, head=head))
+    return definition(f"{GROUP}/v1", "Train", "trains", is_namespaced=True, schema=whole)
 
 
 def train() -> dict[str, Any]:
@@ -79,13 +65,13 @@ def train() -> dict[str, Any]:
 @pytest.fixture
 def server(kubestellar: Sandbox) -> Iterator[ApiServer]:
     api = kubestellar.api("its")
-    with held_definitions(api, [definition()]):
+    with held_definitions(api, [train_definition()]):
         yield api
 
 
 def queued(**more: Any) -> QueuedJob:
     sets = [pods(1, {"cpu": "1"}, name=name, tolerations=(TOLERATION,)) for name in ("one", "two", "main")]
-    return replace(job("t", *sets), ref=Ref(HUB, GROUP, "Train", "default", "t"), **more)
+    return replace(queued_job("t", *sets), ref=Ref(HUB, GROUP, "Train", "default", "t"), **more)
 
 
 def carry_out(server: ApiServer, spec: FleetSpec, seen: PlacementLook, one: QueuedJob) -> Manifest:
@@ -98,8 +84,8 @@ def carry_out(server: ApiServer, spec: FleetSpec, seen: PlacementLook, one: Queu
 
 def test_every_template_of_a_kind_of_the_fleet_is_changed_and_comes_back(server: ApiServer) -> None:
     before = server.create(train())
-    spec = spec_of(f"{{kinds: [{KIND}]}}")
-    seen = look([], east=[node("n", {"cpu": "8"})], west=[])
+    spec = placement_spec(f"{{kinds: [{KIND}]}}")
+    seen = placement_look([], east=[node("n", {"cpu": "8"})], west=[])
     placed = carry_out(server, spec, seen, queued())
     assert placed["metadata"]["labels"] == {"team": "x", "kubestellar.io/cluster": "east"}
     parts = {part["name"]: part["template"]["spec"] for part in placed["spec"]["parts"]}
@@ -121,8 +107,8 @@ def test_every_template_of_a_kind_of_the_fleet_is_changed_and_comes_back(server:
 
 def test_job_that_went_away_is_not_made_again(server: ApiServer) -> None:
     server.create(train())
-    spec, one = spec_of(f"{{kinds: [{KIND}]}}"), queued()
-    seen = look([one], east=[node("n", {"cpu": "8"})], west=[])
+    spec, one = placement_spec(f"{{kinds: [{KIND}]}}"), queued()
+    seen = placement_look([one], east=[node("n", {"cpu": "8"})], west=[])
     steps = plan_placements(spec, replace(seen, originals={one.ref: server.get(f"{TRAINS}/t")}))
     server.delete(f"{TRAINS}/t")
     assert [outcome.is_done for outcome in place_jobs(server, steps, Patience())] == [True]

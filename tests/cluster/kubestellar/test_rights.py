@@ -10,12 +10,12 @@ from reconciler import cli
 from reconciler.rights import KUBESTELLAR, Right, kubestellar_objects
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.spec.choices import Role
+from tests.builders import namespace_object, native
+from tests.cluster.deploy.account_live_fleet import AccountLiveFleet, give_account, take_account
 from tests.cluster.deploy.requests import Request, kept_requests, read_requests
-from tests.cluster.deploy.worlds import AccountWorld, give_account, take_account
-from tests.cluster.engine.worlds import KUEUE_ROOT, SYSTEM
-from tests.cluster.kubestellar.carried import NAMESPACE, WORKERS, Carried, documents, job
+from tests.cluster.kubestellar.carried import NAMESPACE, WORKERS, Carried, carried_job, documents
+from tests.cluster.live_fleet import KUEUE_ROOT, SYSTEM, LiveFleet
 from tests.cluster.run.controllers import Controller
-from tests.documents import native
 from tests.support import eventually
 
 JOB = "told"
@@ -28,83 +28,83 @@ DENIED = {("list", "configmaps"), ("list", "secrets"), ("list", "serviceaccounts
 def asked(kubestellar: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Request]]:
     """What kfleet asked of the manager in the life of a job; other requests bear the names of the sandbox."""
     folder: Path = tmp_path_factory.mktemp("rights") / "repository"
-    world = AccountWorld(kubestellar, folder, "rights", PLACES)
-    eventually(lambda: not any(world.api(one).find(f"/api/v1/namespaces/{NAMESPACE}") for one in PLACES), 90)
-    _log_in(world)
-    carried = Carried(world)
+    live_fleet = AccountLiveFleet(kubestellar, folder, "rights", PLACES)
+    eventually(lambda: not any(live_fleet.api(one).find(f"/api/v1/namespaces/{NAMESPACE}") for one in PLACES), 90)
+    _log_in(live_fleet)
+    carried = Carried(live_fleet)
     try:
         with kept_requests() as lines:
             _tell(carried)
         carried.remove(JOB)
-        followed = _follow(world)
+        followed = _follow(live_fleet)
         with kept_requests() as last:
-            _empty(world)
+            _empty(live_fleet)
         requests = read_requests([*lines, *followed, *last])
         yield [request for request in requests if request.cluster == "hub"]
     finally:
         carried.remove(JOB)
         carried.clean()
-        _log_out(world)
-        _remove_released(world)
+        _log_out(live_fleet)
+        _remove_released(live_fleet)
 
 
-def _log_in(world: AccountWorld) -> None:
-    give_account(world.sandbox, "manager", Role.MANAGER)
+def _log_in(live_fleet: AccountLiveFleet) -> None:
+    give_account(live_fleet.sandbox, "manager", Role.MANAGER)
     for manifest in kubestellar_objects():
-        world.api("hub").apply(manifest)
+        live_fleet.api("hub").apply(manifest)
     for worker in WORKERS:
-        world.api(worker).apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}})
+        live_fleet.api(worker).apply(namespace_object(SYSTEM))
         contexts = ["--context", worker, "--manager-context", "manager"]
-        kubeconfig = ["--kubeconfig", str(world.sandbox.state.kubeconfig)]
+        kubeconfig = ["--kubeconfig", str(live_fleet.sandbox.state.kubeconfig)]
         assert cli.execute(["bootstrap", "worker", worker, "--apply", *contexts, *kubeconfig]) == 0
-    world.log_in("hub")
+    live_fleet.log_in("hub")
 
 
-def _log_out(world: AccountWorld) -> None:
-    api = world.api("hub")
+def _log_out(live_fleet: AccountLiveFleet) -> None:
+    api = live_fleet.api("hub")
     for manifest in kubestellar_objects():
         api.delete(api.path_of(manifest))
-    take_account(world.sandbox, "manager", Role.MANAGER)
+    take_account(live_fleet.sandbox, "manager", Role.MANAGER)
     for worker in WORKERS:
-        take_account(world.sandbox, worker, Role.WORKER)
+        take_account(live_fleet.sandbox, worker, Role.WORKER)
 
 
-def _remove_released(world: AccountWorld) -> None:
+def _remove_released(live_fleet: AccountLiveFleet) -> None:
     """The namespace of the team, which kfleet lets go and never deletes."""
     path = f"/api/v1/namespaces/{NAMESPACE}"
-    for api in map(world.api, PLACES):
+    for api in map(live_fleet.api, PLACES):
         if api.find(path):
             api.delete(path)
-    eventually(lambda: not any(api.find(path) for api in map(world.api, PLACES)), 60)
+    eventually(lambda: not any(api.find(path) for api in map(live_fleet.api, PLACES)), 60)
 
 
 def _tell(carried: Carried) -> None:
     """A job gets a place, loses its quota, gets another place, and ends there."""
-    world = carried.world
-    world.commit(*documents())
-    _apply(world)
-    name = carried.submit(job(JOB, cpu="1", selector={"instance": "spot"}))
+    live_fleet = carried.live_fleet
+    live_fleet.commit(*documents())
+    _apply(live_fleet)
+    name = carried.submit(carried_job(JOB, cpu="1", selector={"instance": "spot"}))
     _place(carried, name)
     workload = f"{KUEUE_ROOT}/namespaces/{NAMESPACE}/workloads/{carried.workload(name)['metadata']['name']}"
     carried.manager.patch(workload, {"spec": {"active": False}})
     eventually(lambda: not carried.is_true(name, "QuotaReserved"))
-    _apply(world)
+    _apply(live_fleet)
     assert not carried.label(name)
     # Its copy may still be there: the job waits until it is gone.
     carried.manager.patch(workload, {"spec": {"active": True}})
     eventually(lambda: carried.is_true(name, "QuotaReserved"))
-    _apply_until(world, lambda: bool(carried.label(name)))
-    _apply_until(world, lambda: carried.is_true(name, "Finished"))
+    _apply_until(live_fleet, lambda: bool(carried.label(name)))
+    _apply_until(live_fleet, lambda: carried.is_true(name, "Finished"))
 
 
 def _place(carried: Carried, name: str) -> None:
     eventually(lambda: carried.is_true(name, "QuotaReserved"))
-    _apply(carried.world)
+    _apply(carried.live_fleet)
     assert carried.label(name) in WORKERS
 
 
-def _follow(world: AccountWorld) -> list[dict[str, Any]]:
-    controller = Controller(world.folder, ("-v",))
+def _follow(live_fleet: AccountLiveFleet) -> list[dict[str, Any]]:
+    controller = Controller(live_fleet.folder, ("-v",))
     try:
         eventually(lambda: controller.metric("kfleet_leader") == 1, 60)
         eventually(lambda: controller.metric("kfleet_reconcile_seconds_count") >= 1, 60)
@@ -114,23 +114,23 @@ def _follow(world: AccountWorld) -> list[dict[str, Any]]:
     return controller.lines
 
 
-def _empty(world: AccountWorld) -> None:
+def _empty(live_fleet: AccountLiveFleet) -> None:
     """All but a flavor: a fleet without anything is refused."""
     spare = native("ResourceFlavor", "spare", {}, "manager")
-    world.commit(spare, policy={"prune": {"maxDeletes": 100, "maxPercent": 100}})
-    _apply_until(world, lambda: not any(world.api("hub").list(f"{KUEUE_ROOT}/clusterqueues")))
+    live_fleet.commit(spare, policy={"prune": {"maxDeletes": 100, "maxPercent": 100}})
+    _apply_until(live_fleet, lambda: not any(live_fleet.api("hub").list(f"{KUEUE_ROOT}/clusterqueues")))
 
 
-def _apply(world: AccountWorld) -> None:
-    applied = world.apply("--wait", "0")
+def _apply(live_fleet: LiveFleet) -> None:
+    applied = live_fleet.apply("--wait", "0")
     assert applied.code == 0, applied.out + applied.err
 
 
-def _apply_until(world: AccountWorld, is_done: Callable[[], bool]) -> None:
+def _apply_until(live_fleet: LiveFleet, is_done: Callable[[], bool]) -> None:
     """Again and again, as a CronJob would."""
 
     def applied() -> bool:
-        _apply(world)
+        _apply(live_fleet)
         return is_done()
 
     eventually(applied, 60)

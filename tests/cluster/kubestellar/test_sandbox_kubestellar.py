@@ -10,8 +10,18 @@ import pytest
 from reconciler.errors import SandboxError
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.kubestellar import install_kinds
+from tests.builders import (
+    Document,
+    cluster_queue,
+    cpu_group,
+    definition,
+    job,
+    local_queue,
+    namespace_object,
+    native,
+    resource_flavor,
+)
 from tests.cluster.kubestellar.status_addon import return_status
-from tests.cluster.kubestellar.worlds import binding_policy, job, namespace, queue
 from tests.support import Kfleet
 from tests.support import eventually as eventually_within
 
@@ -21,6 +31,40 @@ WORKERS = ("worker1", "worker2")
 def eventually(look: Callable[[], Any]) -> Any:
     """With the patience that an object needs to pass five controllers on a busy machine."""
     return eventually_within(look, seconds=120)
+
+
+def checked_queue(name: str) -> list[Document]:
+    """A queue of 4 processors whose jobs wait for a check, in a namespace of the same name."""
+    return [
+        resource_flavor(name),
+        native("AdmissionCheck", name, {"controllerName": "kubestellar.io/ks-kueue"}),
+        cluster_queue(
+            name,
+            cpu_group("4", of=name),
+            namespaceSelector={"matchLabels": {"kubernetes.io/metadata.name": name}},
+            admissionChecksStrategy={"admissionChecks": [{"name": name}]},
+        ),
+        local_queue(name, name, name),
+    ]
+
+
+def queued_pods(name: str) -> Document:
+    """A Job of two pods of one processor each, in the namespace and the queue of its name."""
+    return job(name, namespace=name, suspend=True, parallelism=2, completions=2)
+
+
+def binding_policy(label: str, worker: str) -> Document:
+    """What carries the label with the worker's name goes to that worker, and its status comes back (0.22 shape)."""
+    return {
+        "apiVersion": "control.kubestellar.io/v1alpha1",
+        "kind": "BindingPolicy",
+        "metadata": {"name": f"{label.partition('/')[2]}-{worker}"},
+        "spec": {
+            "clusterSelectors": [{"matchLabels": {"name": worker, "location-group": "edge"}}],
+            "downsync": [{"objectSelectors": [{"matchLabels": {label: worker}}]}],
+            "wantSingletonReportedState": True,
+        },
+    }
 
 
 @dataclass(frozen=True)
@@ -68,8 +112,8 @@ def place(kubestellar: Sandbox, unique: str) -> Iterator[Place]:
     manager, name = kubestellar.api("manager"), f"ks-{unique}"
     place = Place(kubestellar, name)
     for cluster in ("manager", *WORKERS):
-        kubestellar.api(cluster).create(namespace(name))
-    objects = [*queue(name), *(binding_policy(place.label, worker) for worker in WORKERS)]
+        kubestellar.api(cluster).create(namespace_object(name))
+    objects = [*checked_queue(name), *(binding_policy(place.label, worker) for worker in WORKERS)]
     for manifest in objects:
         manager.create(manifest)
     active = {"type": "Active", "status": "True", "reason": "Ready", "message": "", "observedGeneration": 1}
@@ -91,7 +135,7 @@ def is_true(found: dict[str, Any] | None, condition: str) -> bool:
 
 
 def test_labelled_job_runs_on_the_selected_worker_alone_and_leaves_with_its_label(place: Place) -> None:
-    place.sandbox.api("manager").create(job(place.name, place.name))
+    place.sandbox.api("manager").create(queued_pods(place.name))
     eventually(lambda: is_true(place.workload(), "QuotaReserved"))
     place.label_job("worker1")
     eventually(lambda: is_true(place.job("worker1"), "Complete"))
@@ -105,7 +149,7 @@ def test_labelled_job_runs_on_the_selected_worker_alone_and_leaves_with_its_labe
 
 
 def test_job_moves_with_its_label(place: Place) -> None:
-    place.sandbox.api("manager").create(job(place.name, place.name))
+    place.sandbox.api("manager").create(queued_pods(place.name))
     place.label_job("worker1")
     eventually(lambda: place.job("worker1"))
     place.label_job("worker2")
@@ -113,7 +157,7 @@ def test_job_moves_with_its_label(place: Place) -> None:
 
 
 def test_returned_completion_finishes_the_workload_and_frees_its_quota(place: Place) -> None:
-    place.sandbox.api("manager").create(job(place.name, place.name))
+    place.sandbox.api("manager").create(queued_pods(place.name))
     eventually(lambda: is_true(place.workload(), "QuotaReserved"))
     eventually(lambda: place.reserving() == 1)
     place.label_job("worker2")
@@ -138,7 +182,7 @@ def test_part_of_kubestellar_is_shown_when_it_dies_and_works_after_a_restart(
         running.restart(part)
     assert answer.returncode == 1 and f"kfleet sandbox logs {part}" in answer.stderr
     assert kfleet("sandbox", "logs", part, "--name", running.state.name).stdout.strip()
-    running.api("manager").create(job(place.name, place.name))
+    running.api("manager").create(queued_pods(place.name))
     place.label_job("worker1")
     eventually(lambda: place.job("worker1"))
 
@@ -168,24 +212,13 @@ def test_manager_takes_cluster_metrics(kubestellar: Sandbox, unique: str) -> Non
 
 def test_kind_that_is_never_served_is_named(kubestellar: Sandbox, unique: str) -> None:
     manager, group = kubestellar.api("manager"), f"{unique}.kfleet.dev"
-    install_kinds(manager, [definition(group, "firsts")])
+    install_kinds(manager, [taken_definition(group, "firsts")])
     with pytest.raises(SandboxError, match="manager: Taken is not served 0 s after its definition"):
-        install_kinds(manager, [definition(group, "seconds")], timedelta(0))
+        install_kinds(manager, [taken_definition(group, "seconds")], timedelta(0))
     for plural in ("firsts", "seconds"):
         manager.delete(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{plural}.{group}")
 
 
-def definition(group: str, plural: str) -> dict[str, Any]:
+def taken_definition(group: str, plural: str) -> Document:
     """Two of these with the same group want the same name for their kind, which only the first can have."""
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{group}"},
-        "spec": {
-            "group": group,
-            "scope": "Cluster",
-            "names": {"plural": plural, "kind": "Taken"},
-            "versions": [version],
-        },
-    }
+    return definition(f"{group}/v1", "Taken", plural, schema={"type": "object"})

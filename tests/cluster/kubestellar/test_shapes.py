@@ -24,7 +24,7 @@ from reconciler.sandbox.fleet import Sandbox
 from reconciler.spec.kubestellar import shape_of_release
 from tests.cluster.definitions import held_definitions
 from tests.support import eventually
-from tests.unit.placement.worlds import HUB, spec_of
+from tests.unit.placement.queued_jobs import HUB, placement_spec
 
 CRDS = Path(__file__).parent / "crds"
 RELEASES = ("0.22", "0.25", "0.26", "0.30")
@@ -50,7 +50,7 @@ def installed(server: ApiServer, request: pytest.FixtureRequest) -> Iterator[Api
 
 @pytest.mark.parametrize(("installed", "release"), [(one, one) for one in RELEASES], indirect=["installed"])
 def test_objects_are_taken_strictly_by_the_release_that_is_installed(installed: ApiServer, release: str) -> None:
-    spec = spec_of("{version: '0.1'}")
+    spec = placement_spec("{version: '0.1'}")
     shape = observe_shape(spec, {HUB: installed})
     assert shape == shape_of_release(release)
     objects = [
@@ -67,7 +67,7 @@ def test_objects_are_taken_strictly_by_the_release_that_is_installed(installed: 
 
 @pytest.mark.parametrize(("installed", "wrong"), [("0.25", "0.26"), ("0.26", "0.25")], indirect=["installed"])
 def test_shape_of_another_release_is_refused(installed: ApiServer, wrong: str) -> None:
-    desired = compute_desired(spec_of(f"{{version: '{wrong}'}}"))
+    desired = compute_desired(placement_spec(f"{{version: '{wrong}'}}"))
     policies = [entry.manifest for entry in desired.objects if entry.ref.kind == "BindingPolicy"]
     with pytest.raises(ClusterError, match="not declared in schema"):
         installed.apply(policies[0])
@@ -75,20 +75,20 @@ def test_shape_of_another_release_is_refused(installed: ApiServer, wrong: str) -
 
 def test_manager_that_does_not_answer_is_a_gap_and_its_shape_is_not_known(server: ApiServer) -> None:
     stranger = ApiServer(HUB, Access(server.access.server, server.access.ca, token=server.cluster))
-    look = observe_placements(spec_of(), {HUB: stranger})
+    look = observe_placements(placement_spec(), {HUB: stranger})
     assert look is not None and [(gap.cluster, gap.what) for gap in look.gaps] == [(HUB, "jobs for KubeStellar")]
-    assert observe_shape(spec_of(), {HUB: stranger}) is None
-    assert observe_placements(spec_of(), {}) is None
+    assert observe_shape(placement_spec(), {HUB: stranger}) is None
+    assert observe_placements(placement_spec(), {}) is None
 
 
 def test_server_without_kueue_has_no_jobs_and_checks_to_be_activated(server: ApiServer) -> None:
-    look = observe_placements(spec_of(), {HUB: server})
+    look = observe_placements(placement_spec(), {HUB: server})
     assert look is not None and (look.jobs, look.gaps, look.inactive) == ((), (), {"kubestellar-q": {}})
 
 
 def test_jobs_of_the_last_queue_that_left_kubestellar_are_taken_back(server: ApiServer) -> None:
     """One that was placed by us, one by somebody else; their users took both out of their queue."""
-    left = replace(spec_of(), queues=())
+    left = replace(placement_spec(), queues=())
     for name, annotations, manager in (
         ("ours", {ANNOTATION: '{"cluster": "east"}'}, FIELD_MANAGER),
         ("theirs", {}, "me"),
@@ -116,4 +116,4 @@ def held_job(name: str) -> dict[str, Any]:
 
 
 def test_shape_is_not_known_where_kubestellar_is_not_installed(server: ApiServer) -> None:
-    assert observe_shape(spec_of(), {HUB: server}) is None
+    assert observe_shape(placement_spec(), {HUB: server}) is None

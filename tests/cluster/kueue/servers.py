@@ -7,6 +7,7 @@ from functools import partial
 from reconciler.edges.kubernetes import ApiServer
 from reconciler.errors import ClusterError
 from reconciler.objects import Manifest
+from tests.builders import namespace_object
 from tests.support import eventually
 
 CLUSTER_BY_KUEUE = {"0.19.0": "worker1", "0.16.2": "worker2"}
@@ -54,7 +55,7 @@ def held_namespaces(api: ApiServer, names: Iterable[str]) -> Iterator[None]:
     """Namespaces that exist for the time of a test; those that are there already stay."""
     made = []
     for name in names:
-        manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        manifest = namespace_object(name)
         if api.find(api.path_of(manifest)) is None:
             api.create(manifest)
             made.append(manifest)

@@ -14,9 +14,9 @@ from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.programs import PROGRAMS
 from tests.cluster.definitions import held_definitions
 from tests.cluster.kueue.servers import held_namespaces, refusal_of_apply
-from tests.unit.desired.worlds import EXAMPLE_NAMESPACES, OVERLAYS, at_kueue, example_fleet, render
+from tests.unit.desired.rendered_fleets import EXAMPLE_NAMESPACES, OVERLAYS, at_kueue, example_fleet, render
 from tests.unit.kueue.cases import GOOD
-from tests.unit.kueue.kueue_objects import Case
+from tests.unit.kueue.rule_case import Case
 
 VERSIONS = ("0.14.0", "0.11.4")
 CASES = [case for case in GOOD if not case.gates]

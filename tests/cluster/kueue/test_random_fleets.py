@@ -3,11 +3,11 @@
 import pytest
 from hypothesis import given, settings
 
-from reconciler.pipeline.offline import Computed, compute
 from reconciler.sandbox.fleet import Sandbox
+from tests.builders import Document
 from tests.cluster.kueue.servers import CLUSTER_BY_KUEUE, held_namespaces, refusal_of_apply
-from tests.unit.desired.random_fleets import NAMESPACES, Document, files_of, fleets
-from tests.unit.desired.worlds import at_kueue, render
+from tests.unit.desired.random_fleets import NAMESPACES, computed, fleets
+from tests.unit.desired.rendered_fleets import at_kueue, render
 
 COMMON = settings(derandomize=True, database=None, report_multiple_bugs=False)
 
@@ -25,7 +25,3 @@ def test_random_fleet_is_accepted(fleet: Sandbox, version: str) -> None:
 
     with held_namespaces(api, NAMESPACES):
         is_accepted()
-
-
-def computed(documents: list[Document]) -> Computed:
-    return compute(files_of(documents))

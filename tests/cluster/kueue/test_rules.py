@@ -14,16 +14,12 @@ from reconciler.sandbox.fleet import Sandbox
 from tests.cluster.kueue.mutants import mutants
 from tests.cluster.kueue.servers import CLUSTER_BY_KUEUE, refusal, refusal_of_apply
 from tests.unit.kueue.cases import BAD, GOOD
-from tests.unit.kueue.kueue_objects import Case
-from tests.unit.lint.fleets import parse
+from tests.unit.kueue.rule_case import Case, by_version
+from tests.unit.lint.lint_findings import parse_snippet
 
 WEBHOOK = "admission webhook"
 # A version that Kueue never had has no address to be sent to, and the namespace of the other example is not here.
 EXAMPLES = [rule for rule in RULES if rule.id > "KF100" and rule.id != "KF112"]
-
-
-def by_version(cases: tuple[Case, ...]) -> list[object]:
-    return [pytest.param(case, version, id=f"{case.name}-{version}") for case in cases for version in case.versions]
 
 
 @pytest.fixture
@@ -72,5 +68,5 @@ def test_server_and_rules_agree_about_damaged_objects(fleet: Sandbox, version: s
 
 def kueue_objects(snippet: str) -> list[Manifest]:
     """What lint's examples become if nobody looks at them; without the team, whose namespace is not here."""
-    objects = compute_desired(parse(snippet)).objects
+    objects = compute_desired(parse_snippet(snippet)).objects
     return [entry.manifest for entry in objects if kind_of(entry.manifest) and entry.document.kind != "Tenant"]

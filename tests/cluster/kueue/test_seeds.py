@@ -10,11 +10,11 @@ from reconciler.edges.kubernetes import ApiServer
 from reconciler.kueue.kinds import CANONICAL, GROUP, kind_of
 from reconciler.objects import Manifest, group_of
 from reconciler.sandbox.fleet import Sandbox
-from reconciler.spec import FleetSpec
-from tests.cluster.definitions import definition, held_definitions
+from tests.builders import definition
+from tests.cluster.definitions import held_definitions
 from tests.cluster.kueue.servers import CLUSTER_BY_KUEUE, held_namespaces, remove_all
 from tests.support import SEEDS
-from tests.unit.desired.worlds import ONLY, at_kueue, one_cluster_fleet, render
+from tests.unit.desired.rendered_fleets import ONLY, at_kueue, one_cluster_fleet, render, seed
 
 NAMESPACES = ("team1", "team2")
 JOB = "kueue-nats/03-job.yaml"
@@ -76,10 +76,6 @@ def test_seed_job_with_a_name_is_applied(apis: Mapping[str, ApiServer], version:
     job = api.get(api.path_of(manifest))
     assert job["spec"]["suspend"] and job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "gr1"
     api.delete(f"{api.path_of(manifest)}?propagationPolicy=Background")
-
-
-def seed(name: str) -> FleetSpec:
-    return one_cluster_fleet((SEEDS / name).read_bytes())
 
 
 def rendered(name: str, version: str) -> list[Manifest]:

@@ -1,5 +1,5 @@
-"""The same worlds and controllers as those of `kfleet run`."""
+"""The same fleets and controllers as those of `kfleet run`."""
 
-from tests.cluster.run.conftest import start, world
+from tests.cluster.run.conftest import live_fleet, start
 
-__all__ = ["start", "world"]
+__all__ = ["live_fleet", "start"]

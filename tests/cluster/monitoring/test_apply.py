@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from tests.cluster.engine.worlds import SYSTEM, World
+from tests.cluster.live_fleet import SYSTEM, LiveFleet
 
 # As much of the Prometheus operator's definition as the API server needs to take the rules.
 RULES: dict[str, Any] = {
@@ -33,39 +33,39 @@ RULES: dict[str, Any] = {
 }
 
 
-def commit(world: World, monitoring: dict[str, Any] | None, *documents: dict[str, Any]) -> None:
-    world.write(*documents)
-    path = world.folder / "fleet" / "fleet.yaml"
+def commit(live_fleet: LiveFleet, monitoring: dict[str, Any] | None, *documents: dict[str, Any]) -> None:
+    live_fleet.write(*documents)
+    path = live_fleet.folder / "fleet" / "fleet.yaml"
     written = [document for document in yaml.safe_load_all(path.read_text()) if document]
     for document in written:
         if document["kind"] == "Fleet" and monitoring is not None:
             document["spec"]["monitoring"] = monitoring
     path.write_text(yaml.safe_dump_all(written))
-    world.commit_all()
+    live_fleet.commit_all()
 
 
-def test_dashboards_and_rules_are_applied_and_go_away(world: World) -> None:
-    commit(world, {"alerts": "configMap"})
-    world.converge()
-    place = f"/api/v1/namespaces/{SYSTEM}/configmaps/kfleet-{world.name}"
-    dashboard = world.api().get(f"{place}-dashboard-queues")
+def test_dashboards_and_rules_are_applied_and_go_away(live_fleet: LiveFleet) -> None:
+    commit(live_fleet, {"alerts": "configMap"})
+    live_fleet.converge()
+    place = f"/api/v1/namespaces/{SYSTEM}/configmaps/kfleet-{live_fleet.name}"
+    dashboard = live_fleet.api().get(f"{place}-dashboard-queues")
     assert dashboard["metadata"]["labels"]["grafana_dashboard"] == "1"
-    assert json.loads(dashboard["data"][f"kfleet-{world.name}-queues.json"])["panels"]
-    assert world.api().find(f"{place}-alerts")
-    commit(world, {"alerts": "none", "dashboards": False}, RULES)
-    applied = world.apply("--confirm-deletes", "4")
+    assert json.loads(dashboard["data"][f"kfleet-{live_fleet.name}-queues.json"])["panels"]
+    assert live_fleet.api().find(f"{place}-alerts")
+    commit(live_fleet, {"alerts": "none", "dashboards": False}, RULES)
+    applied = live_fleet.apply("--confirm-deletes", "4")
     assert applied.code == 0, applied
-    assert world.api().find(f"{place}-dashboard-queues") is None
-    commit(world, {"dashboards": False}, RULES)
-    world.converge()
-    rules = world.api().get(
-        f"/apis/monitoring.coreos.com/v1/namespaces/{SYSTEM}/prometheusrules/kfleet-{world.name}-alerts"
+    assert live_fleet.api().find(f"{place}-dashboard-queues") is None
+    commit(live_fleet, {"dashboards": False}, RULES)
+    live_fleet.converge()
+    rules = live_fleet.api().get(
+        f"/apis/monitoring.coreos.com/v1/namespaces/{SYSTEM}/prometheusrules/kfleet-{live_fleet.name}-alerts"
     )
     assert {group["name"] for group in rules["spec"]["groups"]} == {"kfleet-kueue", "kfleet-kfleet", "kfleet-gpus"}
 
 
-def test_rules_without_the_operator_are_refused_with_a_reason(world: World) -> None:
-    commit(world, {"dashboards": False})
-    planned = world.plan()
+def test_rules_without_the_operator_are_refused_with_a_reason(live_fleet: LiveFleet) -> None:
+    commit(live_fleet, {"dashboards": False})
+    planned = live_fleet.plan()
     assert planned.code == 3
     assert "monitoring.coreos.com/v1 PrometheusRule is not served" in planned.out

@@ -12,9 +12,9 @@ import yaml
 
 from reconciler.objects import Manifest
 from reconciler.sandbox.fleet import Sandbox
-from tests.cluster.engine.worlds import KUEUE_ROOT, World
+from tests.builders import Document, flavor, main_tenant, open_queue, team_documents, workload
+from tests.cluster.live_fleet import KUEUE_ROOT, LiveFleet
 from tests.cluster.run.conftest import StartController
-from tests.documents import Document, flavor, queue, tenant, workload
 from tests.support import eventually
 from tests.unit.monitoring.names import named_labels, named_metrics, shown_labels
 
@@ -36,19 +36,21 @@ def reader_rights(namespace: str) -> list[Manifest]:
 
 
 @pytest.fixture(params=["worker1", "worker2"])
-def kueue_world(request: pytest.FixtureRequest, fleet: Sandbox, tmp_path: Path, unique: str) -> Iterator[World]:
+def kueue_live_fleet(
+    request: pytest.FixtureRequest, fleet: Sandbox, tmp_path: Path, unique: str
+) -> Iterator[LiveFleet]:
     """A fleet of one cluster, with today's Kueue or the older one."""
-    made = World(fleet, tmp_path / unique, unique, {request.param: request.param})
+    made = LiveFleet(fleet, tmp_path / unique, unique, {request.param: request.param})
     yield made
     made.clean()
 
 
-def read_metrics(world: World) -> str:
-    cluster = next(iter(world.contexts))
-    api = world.api(cluster)
+def read_metrics(live_fleet: LiveFleet) -> str:
+    cluster = next(iter(live_fleet.contexts))
+    api = live_fleet.api(cluster)
     asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 600}}
-    token = api.post(f"/api/v1/namespaces/{world.name}/serviceaccounts/reader/token", asked)["status"]["token"]
-    command = world.sandbox.state.part(f"{cluster}/kueue").command
+    token = api.post(f"/api/v1/namespaces/{live_fleet.name}/serviceaccounts/reader/token", asked)["status"]["token"]
+    command = live_fleet.sandbox.state.part(f"{cluster}/kueue").command
     path = next(word.removeprefix("--config=") for word in command if word.startswith("--config="))
     address = yaml.safe_load(Path(path).read_text())["metrics"]["bindAddress"]
     request = urllib.request.Request(f"https://{address}/metrics", headers={"Authorization": f"Bearer {token}"})
@@ -63,7 +65,7 @@ def shown(text: str) -> set[str]:
 
 
 def preempting(name: str) -> Document:
-    return queue(name, name, cpu="1", preemption={"withinClusterQueue": "LowerPriority"})
+    return open_queue(name, name, {"cpu": "1"}, preemption={"withinClusterQueue": "LowerPriority"})
 
 
 def prioritized(name: str, namespace: str, priority: int) -> Document:
@@ -71,12 +73,12 @@ def prioritized(name: str, namespace: str, priority: int) -> Document:
     return {**made, "spec": {**made["spec"], "priority": priority}}
 
 
-def test_metrics_of_kueue_exist(kueue_world: World) -> None:
-    world, name = kueue_world, kueue_world.name
-    cluster = next(iter(world.contexts))
-    api = world.api(cluster)
-    world.commit(flavor(name), preempting(name), tenant(name, name))
-    world.converge()
+def test_metrics_of_kueue_exist(kueue_live_fleet: LiveFleet) -> None:
+    live_fleet, name = kueue_live_fleet, kueue_live_fleet.name
+    cluster = next(iter(live_fleet.contexts))
+    api = live_fleet.api(cluster)
+    live_fleet.commit(flavor(name), preempting(name), main_tenant(name, name))
+    live_fleet.converge()
     for manifest in reader_rights(name):
         api.apply(manifest)
     # One workload is admitted, another one preempts it: that is all that the metrics count.
@@ -87,18 +89,18 @@ def test_metrics_of_kueue_exist(kueue_world: World) -> None:
     eventually(lambda: "Preempted" in json.dumps(api.get(f"{path}/low").get("status", {})))
     wanted = named_metrics("kueue_")
     assert len(wanted) > 10
-    eventually(lambda: wanted <= shown(read_metrics(world)) or None)
-    labels = shown_labels(read_metrics(world))
+    eventually(lambda: wanted <= shown(read_metrics(live_fleet)) or None)
+    labels = shown_labels(read_metrics(live_fleet))
     # The cluster is named by whoever collects the metrics of several.
     lacking = {metric: names - labels[metric] - {"cluster"} for metric, names in named_labels("kueue_").items()}
     assert {metric: names for metric, names in lacking.items() if names} == {}
     for workload_name in ("low", "high"):
-        world.kubectl("delete", "workload", "-n", name, workload_name, "--wait=false", cluster=cluster)
+        live_fleet.kubectl("delete", "workload", "-n", name, workload_name, "--wait=false", cluster=cluster)
 
 
-def test_metrics_of_kfleet_exist(world: World, start: StartController) -> None:
-    name = world.name
-    world.commit(flavor(name), queue(name, name), tenant(name, name))
+def test_metrics_of_kfleet_exist(live_fleet: LiveFleet, start: StartController) -> None:
+    name = live_fleet.name
+    live_fleet.commit(*team_documents(name))
     controller = start()
     eventually(lambda: controller.metric("kfleet_reconcile_seconds_count") >= 1)
     wanted = named_metrics("kfleet_")

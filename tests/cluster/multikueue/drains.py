@@ -6,9 +6,9 @@ from typing import Any
 
 import yaml
 
-from tests.cluster.engine.worlds import KUEUE_ROOT, Answer, World
-from tests.cluster.multikueue.worlds import WORKERS, connect_all
-from tests.documents import flavor, job, sent_queue, tenant
+from tests.builders import flavor, main_job, main_tenant, sent_queue
+from tests.cluster.live_fleet import KUEUE_ROOT, Answer, LiveFleet
+from tests.cluster.multikueue.credentials import WORKERS, connect_all
 from tests.support import eventually
 
 # Jobs end when the test says so: nothing depends on how long something takes.
@@ -17,58 +17,64 @@ ENDLESS = 3600
 Drains = Mapping[str, bool | str]
 
 
-def commit_fleet(world: World, drains: Drains | None = None, without: Collection[str] = (), **more: Any) -> None:
+def commit_fleet(
+    live_fleet: LiveFleet, drains: Drains | None = None, without: Collection[str] = (), **more: Any
+) -> None:
     """A queue that all workers serve, with some of them drained and some not in the spec at all."""
-    name = world.name
-    world.write(flavor(f"{name}-cpu"), sent_queue(f"{name}-q", f"{name}-cpu", **more), tenant(name, f"{name}-q"))
-    path = world.folder / "fleet" / "fleet.yaml"
+    name = live_fleet.name
+    live_fleet.write(
+        flavor(f"{name}-cpu"), sent_queue(f"{name}-q", f"{name}-cpu", **more), main_tenant(name, f"{name}-q")
+    )
+    path = live_fleet.folder / "fleet" / "fleet.yaml"
     documents = [*yaml.safe_load_all(path.read_text())]
     kept = [entry for entry in documents if entry["metadata"]["name"] not in {f"{name}-{gone}" for gone in without}]
     for entry in kept:
         if (drain := (drains or {}).get(entry["metadata"]["name"].removeprefix(f"{name}-"))) is not None:
             entry["spec"]["drain"] = drain
     path.write_text(yaml.safe_dump_all(kept))
-    world.commit_all()
+    live_fleet.commit_all()
 
 
-def start_fleet(world: World) -> None:
-    commit_fleet(world)
-    world.converge()
-    connect_all(world)
+def start_fleet(live_fleet: LiveFleet) -> None:
+    commit_fleet(live_fleet)
+    live_fleet.converge()
+    connect_all(live_fleet)
 
 
-def submit(world: World, name: str) -> None:
-    world.api("manager").create(job(name, world.name, seconds=ENDLESS))
+def submit(live_fleet: LiveFleet, name: str) -> None:
+    live_fleet.api("manager").create(main_job(name, live_fleet.name, seconds=ENDLESS))
 
 
-def end(world: World, worker: str, name: str) -> None:
+def end(live_fleet: LiveFleet, worker: str, name: str) -> None:
     """Let the pod of a job succeed, once it runs: what makes it run would otherwise take that back."""
-    (pod,) = eventually(lambda: running(world, worker, name), 60)
-    world.api(worker).patch(f"/api/v1/namespaces/{world.name}/pods/{pod}/status", {"status": {"phase": "Succeeded"}})
+    (pod,) = eventually(lambda: running(live_fleet, worker, name), 60)
+    live_fleet.api(worker).patch(
+        f"/api/v1/namespaces/{live_fleet.name}/pods/{pod}/status", {"status": {"phase": "Succeeded"}}
+    )
 
 
-def ends_anywhere(world: World, name: str) -> bool:
+def ends_anywhere(live_fleet: LiveFleet, name: str) -> bool:
     """Let a job succeed wherever it runs now, as often as it is begun again; whether the manager knows that it has."""
     for worker in WORKERS:
-        if running(world, worker, name):
-            end(world, worker, name)
-    return is_complete(world, name)
+        if running(live_fleet, worker, name):
+            end(live_fleet, worker, name)
+    return is_complete(live_fleet, name)
 
 
-def running(world: World, worker: str, name: str) -> list[str]:
-    found = world.api(worker).list(f"/api/v1/namespaces/{world.name}/pods", f"job-name={name}")
+def running(live_fleet: LiveFleet, worker: str, name: str) -> list[str]:
+    found = live_fleet.api(worker).list(f"/api/v1/namespaces/{live_fleet.name}/pods", f"job-name={name}")
     return [entry["metadata"]["name"] for entry in found if entry["status"].get("phase") == "Running"]
 
 
-def where(world: World, name: str) -> str:
+def where(live_fleet: LiveFleet, name: str) -> str:
     """The worker that a job of the manager went to, once its pod runs there."""
 
     def found() -> str:
-        path = f"{KUEUE_ROOT}/namespaces/{world.name}/workloads"
-        owned = [entry for entry in world.api("manager").list(path) if _owner(entry) == name]
+        path = f"{KUEUE_ROOT}/namespaces/{live_fleet.name}/workloads"
+        owned = [entry for entry in live_fleet.api("manager").list(path) if _owner(entry) == name]
         worker = next((entry["status"].get("clusterName", "") for entry in owned if "status" in entry), "")
-        short = worker.removeprefix(f"{world.name}-")
-        return short if short and pods_of(world, short, name) else ""
+        short = worker.removeprefix(f"{live_fleet.name}-")
+        return short if short and pods_of(live_fleet, short, name) else ""
 
     place: str = eventually(found, 60)
     return place
@@ -78,23 +84,24 @@ def other_than(worker: str) -> str:
     return next(name for name in WORKERS if name != worker)
 
 
-def is_complete(world: World, name: str) -> bool:
-    live = world.api("manager").get(f"/apis/batch/v1/namespaces/{world.name}/jobs/{name}")
+def is_complete(live_fleet: LiveFleet, name: str) -> bool:
+    live = live_fleet.api("manager").get(f"/apis/batch/v1/namespaces/{live_fleet.name}/jobs/{name}")
     return bool((live.get("status") or {}).get("succeeded"))
 
 
-def pods_of(world: World, worker: str, name: str) -> list[str]:
-    found = world.api(worker).list(f"/api/v1/namespaces/{world.name}/pods", f"job-name={name}")
+def pods_of(live_fleet: LiveFleet, worker: str, name: str) -> list[str]:
+    found = live_fleet.api(worker).list(f"/api/v1/namespaces/{live_fleet.name}/pods", f"job-name={name}")
     return [entry["metadata"]["name"] for entry in found]
 
 
 class Births:
     """Every pod that came into being on the workers since a moment, also when it is long gone."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, live_fleet: LiveFleet) -> None:
+        self._live_fleet = live_fleet
         self._since = {
-            worker: world.api(worker).get("/api/v1/pods?limit=1")["metadata"]["resourceVersion"] for worker in WORKERS
+            worker: live_fleet.api(worker).get("/api/v1/pods?limit=1")["metadata"]["resourceVersion"]
+            for worker in WORKERS
         }
 
     def of(self, name: str) -> list[str]:
@@ -103,33 +110,33 @@ class Births:
 
     def _events(self, worker: str, name: str) -> list[str]:
         query = f"watch=true&resourceVersion={self._since[worker]}&timeoutSeconds=2&labelSelector=job-name%3D{name}"
-        path = f"/api/v1/namespaces/{self._world.name}/pods?{query}"
-        events = [json.loads(line) for line in self._world.api(worker).read_text(path).splitlines()]
+        path = f"/api/v1/namespaces/{self._live_fleet.name}/pods?{query}"
+        events = [json.loads(line) for line in self._live_fleet.api(worker).read_text(path).splitlines()]
         return [event["object"]["metadata"]["name"] for event in events if event["type"] == "ADDED"]
 
 
-def seats(world: World) -> list[str]:
-    config = world.api("manager").get(f"{KUEUE_ROOT}/multikueueconfigs/multikueue-{world.name}-q")
-    return [cluster.removeprefix(f"{world.name}-") for cluster in config["spec"]["clusters"]]
+def seats(live_fleet: LiveFleet) -> list[str]:
+    config = live_fleet.api("manager").get(f"{KUEUE_ROOT}/multikueueconfigs/multikueue-{live_fleet.name}-q")
+    return [cluster.removeprefix(f"{live_fleet.name}-") for cluster in config["spec"]["clusters"]]
 
 
-def stop_policy(world: World, cluster: str) -> str:
-    policy: str = world.queue(f"{world.name}-q", cluster)["spec"]["stopPolicy"]
+def stop_policy(live_fleet: LiveFleet, cluster: str) -> str:
+    policy: str = live_fleet.queue(f"{live_fleet.name}-q", cluster)["spec"]["stopPolicy"]
     return policy
 
 
-def waiting(answer: Answer, world: World) -> dict[str, str]:
+def waiting(answer: Answer, live_fleet: LiveFleet) -> dict[str, str]:
     """What a plan waits for, by worker."""
-    return {entry["cluster"].removeprefix(f"{world.name}-"): entry["why"] for entry in answer.record["waiting"]}
+    return {entry["cluster"].removeprefix(f"{live_fleet.name}-"): entry["why"] for entry in answer.record["waiting"]}
 
 
-def apply_until(world: World, done: str, *options: str) -> Answer:
+def apply_until(live_fleet: LiveFleet, done: str, *options: str) -> Answer:
     """Apply again and again until a worker has no seat any more, as a CronJob would."""
 
     def gone() -> Answer | None:
-        answer = world.apply(*options)
+        answer = live_fleet.apply(*options)
         assert answer.code == 0, answer
-        return answer if done not in seats(world) else None
+        return answer if done not in seats(live_fleet) else None
 
     answer: Answer = eventually(gone, 90)
     return answer

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from reconciler.errors import ClusterError
-from tests.cluster.engine.worlds import KUEUE_ROOT, SYSTEM, World
-from tests.cluster.multikueue.drains import end, is_complete, submit, where
-from tests.cluster.multikueue.worlds import (
+from tests.cluster.live_fleet import KUEUE_ROOT, SYSTEM, LiveFleet
+from tests.cluster.multikueue.credentials import (
     WORKERS,
     account_path,
     as_manager,
@@ -21,23 +20,26 @@ from tests.cluster.multikueue.worlds import (
     token,
     use_access,
 )
+from tests.cluster.multikueue.drains import end, is_complete, submit, where
 from tests.support import eventually
 
 JOBS = "/apis/batch/v1/namespaces"
 
 
-def test_credentials_connect_the_manager_from_empty_clusters_and_leave_nothing_to_do(wide_world: World) -> None:
-    commit_sent(wide_world)
-    wide_world.converge()
-    connect_all(wide_world)
-    user = kubeconfig(wide_world)["users"][0]
+def test_credentials_connect_the_manager_from_empty_clusters_and_leave_nothing_to_do(
+    wide_live_fleet: LiveFleet,
+) -> None:
+    commit_sent(wide_live_fleet)
+    wide_live_fleet.converge()
+    connect_all(wide_live_fleet)
+    user = kubeconfig(wide_live_fleet)["users"][0]
     assert set(user["user"]) == {"token"}
-    assert set(kubeconfig(wide_world)["clusters"][0]["cluster"]) == {"server", "certificate-authority-data"}
+    assert set(kubeconfig(wide_live_fleet)["clusters"][0]["cluster"]) == {"server", "certificate-authority-data"}
 
 
-def workload_of(world: World, name: str) -> dict[str, Any] | None:
+def workload_of(live_fleet: LiveFleet, name: str) -> dict[str, Any] | None:
     """The manager's Workload of a job, once a worker has it."""
-    found = world.api("manager").list(f"{KUEUE_ROOT}/namespaces/{world.name}/workloads")
+    found = live_fleet.api("manager").list(f"{KUEUE_ROOT}/namespaces/{live_fleet.name}/workloads")
     owned = [entry for entry in found if entry["metadata"]["ownerReferences"][0]["name"] == name]
     return next((entry for entry in owned if (entry.get("status") or {}).get("clusterName")), None)
 
@@ -53,38 +55,38 @@ def admission(workload: dict[str, Any]) -> tuple[Any, ...]:
     return workload["metadata"]["uid"], status["clusterName"], status.get("requeueState"), sorted(times)
 
 
-def test_rotation_leaves_a_running_job_alone(wide_world: World) -> None:
-    commit_sent(wide_world)
-    assert wide_world.apply().code == 0
-    connect_all(wide_world)
-    submit(wide_world, "long")
-    worker = where(wide_world, "long")
+def test_rotation_leaves_a_running_job_alone(wide_live_fleet: LiveFleet) -> None:
+    commit_sent(wide_live_fleet)
+    assert wide_live_fleet.apply().code == 0
+    connect_all(wide_live_fleet)
+    submit(wide_live_fleet, "long")
+    worker = where(wide_live_fleet, "long")
     # Until its pods have started, the workload is still being written to.
-    path = f"{JOBS}/{wide_world.name}/jobs/long"
-    eventually(lambda: wide_world.api("manager").get(path)["status"].get("active"))
-    before = admission(workload_of(wide_world, "long") or {})
-    old = {name: token(wide_world, name) for name in WORKERS}
-    rotated = wide_world.run("credentials rotate")
+    path = f"{JOBS}/{wide_live_fleet.name}/jobs/long"
+    eventually(lambda: wide_live_fleet.api("manager").get(path)["status"].get("active"))
+    before = admission(workload_of(wide_live_fleet, "long") or {})
+    old = {name: token(wide_live_fleet, name) for name in WORKERS}
+    rotated = wide_live_fleet.run("credentials rotate")
     assert rotated.code == 0, rotated
-    assert all(token(wide_world, name) != text for name, text in old.items())
-    assert wide_world.plan().actions == {}
-    assert not is_complete(wide_world, "long")
+    assert all(token(wide_live_fleet, name) != text for name, text in old.items())
+    assert wide_live_fleet.plan().actions == {}
+    assert not is_complete(wide_live_fleet, "long")
     # By the new token the manager hears of the end, and sends what comes next.
-    end(wide_world, worker, "long")
-    eventually(lambda: is_complete(wide_world, "long"), 60)
-    assert admission(workload_of(wide_world, "long") or {}) == before
-    submit(wide_world, "next")
-    end(wide_world, where(wide_world, "next"), "next")
-    eventually(lambda: is_complete(wide_world, "next"), 60)
+    end(wide_live_fleet, worker, "long")
+    eventually(lambda: is_complete(wide_live_fleet, "long"), 60)
+    assert admission(workload_of(wide_live_fleet, "long") or {}) == before
+    submit(wide_live_fleet, "next")
+    end(wide_live_fleet, where(wide_live_fleet, "next"), "next")
+    eventually(lambda: is_complete(wide_live_fleet, "next"), 60)
 
 
 @pytest.fixture
-def sent(wide_world: World) -> World:
+def sent(wide_live_fleet: LiveFleet) -> LiveFleet:
     """A fleet that is applied."""
-    commit_sent(wide_world)
-    applied = wide_world.apply()
+    commit_sent(wide_live_fleet)
+    applied = wide_live_fleet.apply()
     assert applied.code == 0, applied
-    return wide_world
+    return wide_live_fleet
 
 
 def review(api: Any, verb: str, group: str, plural: str, namespace: str = "") -> bool:
@@ -100,7 +102,7 @@ def review(api: Any, verb: str, group: str, plural: str, namespace: str = "") ->
     return bool(answer["status"]["allowed"])
 
 
-def test_credential_may_do_what_the_manager_needs_and_nothing_else(sent: World) -> None:
+def test_credential_may_do_what_the_manager_needs_and_nothing_else(sent: LiveFleet) -> None:
     api = as_manager(sent)
     allowed = [("list", "batch", "jobs"), ("watch", "batch", "jobs"), ("create", "batch", "jobs")]
     allowed += [
@@ -131,7 +133,7 @@ def test_credential_may_do_what_the_manager_needs_and_nothing_else(sent: World) 
         api.delete(f"/api/v1/namespaces/{sent.name}")
 
 
-def test_revoked_token_is_found_and_replaced_by_the_next_run(sent: World) -> None:
+def test_revoked_token_is_found_and_replaced_by_the_next_run(sent: LiveFleet) -> None:
     old = token(sent)
     sent.api("worker1").delete(account_path(sent))
     # A server remembers for a moment whom it let in.
@@ -156,7 +158,7 @@ def broken(text: str) -> str:
 
 
 @pytest.mark.parametrize("content", [{}, {"kubeconfig": broken("- no\n- kubeconfig")}, {"kubeconfig": broken("{")}])
-def test_broken_secret_gets_a_new_token_whoever_broke_it(sent: World, content: dict[str, str]) -> None:
+def test_broken_secret_gets_a_new_token_whoever_broke_it(sent: LiveFleet, content: dict[str, str]) -> None:
     old = token(sent)
     change = [{"op": "replace", "path": "/data", "value": content}]
     sent.api("manager").json_patch(f"{secret_path(sent)}?fieldManager=kubectl-edit", change)
@@ -164,7 +166,7 @@ def test_broken_secret_gets_a_new_token_whoever_broke_it(sent: World, content: d
     assert token(sent) != old
 
 
-def test_worker_without_a_way_there_is_told_and_the_others_get_their_tokens(sent: World) -> None:
+def test_worker_without_a_way_there_is_told_and_the_others_get_their_tokens(sent: LiveFleet) -> None:
     old = {worker: token(sent, worker) for worker in ("worker1", "worker2")}
     use_access(sent, f"{sent.name}-lost", user={"token": "no\ntoken"})
     listed = sent.run("credentials list")
@@ -176,7 +178,7 @@ def test_worker_without_a_way_there_is_told_and_the_others_get_their_tokens(sent
     assert token(sent, "worker2") != old["worker2"]
 
 
-def test_edited_address_is_put_right_without_a_new_token(sent: World) -> None:
+def test_edited_address_is_put_right_without_a_new_token(sent: LiveFleet) -> None:
     old, address = token(sent), server(sent)
     live = kubeconfig(sent)
     live["clusters"][0]["cluster"]["server"] = "https://elsewhere.example.org:6443"
@@ -188,7 +190,7 @@ def test_edited_address_is_put_right_without_a_new_token(sent: World) -> None:
     assert (token(sent), server(sent)) == (old, address)
 
 
-def test_address_of_the_fleet_is_written_without_a_new_token(sent: World) -> None:
+def test_address_of_the_fleet_is_written_without_a_new_token(sent: LiveFleet) -> None:
     old, address = token(sent), server(sent)
     commit_sent(sent, server=address.replace("127.0.0.1", "localhost"))
     sent.converge()
@@ -197,29 +199,29 @@ def test_address_of_the_fleet_is_written_without_a_new_token(sent: World) -> Non
     eventually(lambda: connected(sent, "worker1"))
 
 
-def test_lifetime_of_the_fleet_is_asked_for(wide_world: World) -> None:
-    commit_sent(wide_world, lifetime="20m")
-    wide_world.converge()
-    listed = wide_world.run("credentials list", "-o", "json")
+def test_lifetime_of_the_fleet_is_asked_for(wide_live_fleet: LiveFleet) -> None:
+    commit_sent(wide_live_fleet, lifetime="20m")
+    wide_live_fleet.converge()
+    listed = wide_live_fleet.run("credentials list", "-o", "json")
     row = next(entry for entry in listed.record["credentials"] if entry["worker"].endswith("worker1"))
     assert row["accepted"] == "yes"
-    assert row["account"] == f"{SYSTEM}/multikueue-{wide_world.name}"
+    assert row["account"] == f"{SYSTEM}/multikueue-{wide_live_fleet.name}"
     lived = [int(row[name][11:13]) * 60 + int(row[name][14:16]) for name in ("issued", "renewal", "expires")]
     assert [(after - lived[0]) % 1440 for after in lived[1:]] in ([13, 20], [14, 20])
 
 
-def test_existing_secret_is_used_and_left_alone(wide_world: World) -> None:
-    commit_sent(wide_world, secret=f"{wide_world.name}-own")
-    assert wide_world.apply().code == 0
-    assert wide_world.api("worker1").find(account_path(wide_world)) is None
-    assert wide_world.api("manager").find(secret_path(wide_world)) is None
-    source = wide_world.api("manager").get(f"{KUEUE_ROOT}/multikueueclusters/{wide_world.name}-worker1")
-    assert source["spec"]["clusterSource"]["kubeConfig"]["location"] == f"{wide_world.name}-own"
-    found = [entry for entry in wide_world.plan().record["obstacles"] if entry["check"] == "credential"]
-    assert [entry["problem"] for entry in found] == [f"the Secret {wide_world.name}-own is not on the manager"]
+def test_existing_secret_is_used_and_left_alone(wide_live_fleet: LiveFleet) -> None:
+    commit_sent(wide_live_fleet, secret=f"{wide_live_fleet.name}-own")
+    assert wide_live_fleet.apply().code == 0
+    assert wide_live_fleet.api("worker1").find(account_path(wide_live_fleet)) is None
+    assert wide_live_fleet.api("manager").find(secret_path(wide_live_fleet)) is None
+    source = wide_live_fleet.api("manager").get(f"{KUEUE_ROOT}/multikueueclusters/{wide_live_fleet.name}-worker1")
+    assert source["spec"]["clusterSource"]["kubeConfig"]["location"] == f"{wide_live_fleet.name}-own"
+    found = [entry for entry in wide_live_fleet.plan().record["obstacles"] if entry["check"] == "credential"]
+    assert [entry["problem"] for entry in found] == [f"the Secret {wide_live_fleet.name}-own is not on the manager"]
 
 
-def test_login_that_works_stays_until_the_secret_that_replaces_it_is_there(sent: World) -> None:
+def test_login_that_works_stays_until_the_secret_that_replaces_it_is_there(sent: LiveFleet) -> None:
     manager, own = sent.api("manager"), f"{sent.name}-own"
     commit_sent(sent, secret=own)
     sent.apply()
@@ -235,7 +237,7 @@ def test_login_that_works_stays_until_the_secret_that_replaces_it_is_there(sent:
     manager.delete(f"/api/v1/namespaces/{SYSTEM}/secrets/{own}")
 
 
-def test_no_output_holds_a_token(sent: World) -> None:
+def test_no_output_holds_a_token(sent: LiveFleet) -> None:
     commit_sent(sent, server="https://localhost:6443")
     saved = sent.folder.parent / "plan.json"
     answers = [
@@ -256,16 +258,16 @@ def test_no_output_holds_a_token(sent: World) -> None:
     assert token(sent).startswith("eyJhbGci")
 
 
-def test_saved_plan_with_a_token_to_issue_is_applied(wide_world: World) -> None:
-    commit_sent(wide_world)
-    saved = wide_world.folder.parent / "plan.json"
-    assert wide_world.run("plan", "--out", str(saved)).code == 0
-    applied = wide_world.apply("--plan", str(saved))
+def test_saved_plan_with_a_token_to_issue_is_applied(wide_live_fleet: LiveFleet) -> None:
+    commit_sent(wide_live_fleet)
+    saved = wide_live_fleet.folder.parent / "plan.json"
+    assert wide_live_fleet.run("plan", "--out", str(saved)).code == 0
+    applied = wide_live_fleet.apply("--plan", str(saved))
     assert applied.code == 0, applied
-    connect_all(wide_world)
+    connect_all(wide_live_fleet)
 
 
-def test_worker_that_gives_no_token_fails_its_own_secret_only(sent: World) -> None:
+def test_worker_that_gives_no_token_fails_its_own_secret_only(sent: LiveFleet) -> None:
     old = token(sent, "worker2")
     sent.api("worker1").delete(account_path(sent))
     rotated = sent.run("credentials rotate")
@@ -276,13 +278,13 @@ def test_worker_that_gives_no_token_fails_its_own_secret_only(sent: World) -> No
     assert token(sent, "worker2") != old
 
 
-def test_rotation_refuses_a_worker_that_it_does_not_know(sent: World) -> None:
+def test_rotation_refuses_a_worker_that_it_does_not_know(sent: LiveFleet) -> None:
     answer = sent.run("credentials rotate", "nowhere")
     assert answer.code == 2
     assert f"kfleet issues no token for 'nowhere'; it does for: {sent.name}-worker1, {sent.name}-worker2" in answer.err
 
 
-def test_rotation_of_one_worker_changes_nothing_else(sent: World) -> None:
+def test_rotation_of_one_worker_changes_nothing_else(sent: LiveFleet) -> None:
     old = {worker: token(sent, worker) for worker in ("worker1", "worker2")}
     connect_all(sent)
     commit_sent(sent, server="https://localhost:6443")
@@ -295,7 +297,7 @@ def test_rotation_of_one_worker_changes_nothing_else(sent: World) -> None:
     assert (token(sent, "worker1"), token(sent, "worker2") != old["worker2"]) == (old["worker1"], True)
 
 
-def test_secret_stays_as_it_is_while_its_worker_does_not_answer(sent: World) -> None:
+def test_secret_stays_as_it_is_while_its_worker_does_not_answer(sent: LiveFleet) -> None:
     before = sent.api("manager").get(secret_path(sent))["metadata"]["resourceVersion"]
     use_access(sent, "dead", server="https://127.0.0.1:1")
     planned = sent.plan("--cluster-timeout", "3")

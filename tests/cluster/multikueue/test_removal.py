@@ -3,7 +3,8 @@
 from typing import Any
 
 from reconciler.ownership.applyset import ADDRESSES
-from tests.cluster.engine.worlds import KUEUE_ROOT, World
+from tests.cluster.live_fleet import KUEUE_ROOT, LiveFleet
+from tests.cluster.multikueue.credentials import account_path, connected, secret_path, token
 from tests.cluster.multikueue.drains import (
     Births,
     apply_until,
@@ -19,154 +20,159 @@ from tests.cluster.multikueue.drains import (
     waiting,
     where,
 )
-from tests.cluster.multikueue.worlds import account_path, connected, secret_path, token
 from tests.support import eventually, revive
 
 
-def parent(world: World, cluster: str) -> dict[str, Any] | None:
-    return world.api(cluster).find(world.set_name.path)
+def parent(live_fleet: LiveFleet, cluster: str) -> dict[str, Any] | None:
+    return live_fleet.api(cluster).find(live_fleet.set_name.path)
 
 
-def remembers(world: World, worker: str) -> bool:
-    annotations = (parent(world, "manager") or {})["metadata"]["annotations"]
-    return f'"{world.name}-{worker}"' in annotations[ADDRESSES]
+def remembers(live_fleet: LiveFleet, worker: str) -> bool:
+    annotations = (parent(live_fleet, "manager") or {})["metadata"]["annotations"]
+    return f'"{live_fleet.name}-{worker}"' in annotations[ADDRESSES]
 
 
-def test_worker_that_left_the_spec_is_held_waited_for_and_tidied_up(wide_world: World) -> None:
-    start_fleet(wide_world)
-    births = Births(wide_world)
-    submit(wide_world, "first")
-    gone = where(wide_world, "first")
+def test_worker_that_left_the_spec_is_held_waited_for_and_tidied_up(wide_live_fleet: LiveFleet) -> None:
+    start_fleet(wide_live_fleet)
+    births = Births(wide_live_fleet)
+    submit(wide_live_fleet, "first")
+    gone = where(wide_live_fleet, "first")
     other = other_than(gone)
 
-    commit_fleet(wide_world, without=[gone])
-    applied = wide_world.apply()
+    commit_fleet(wide_live_fleet, without=[gone])
+    applied = wide_live_fleet.apply()
     assert applied.code == 0, applied
-    assert f"waiting: {wide_world.name}-{gone}: 1 of the manager's workloads still run there" in applied.out
-    assert stop_policy(wide_world, gone) == "Hold"
-    assert seats(wide_world) == [other, gone]
-    submit(wide_world, "second")
-    assert where(wide_world, "second") == other
-    held = wide_world.plan()
+    assert f"waiting: {wide_live_fleet.name}-{gone}: 1 of the manager's workloads still run there" in applied.out
+    assert stop_policy(wide_live_fleet, gone) == "Hold"
+    assert seats(wide_live_fleet) == [other, gone]
+    submit(wide_live_fleet, "second")
+    assert where(wide_live_fleet, "second") == other
+    held = wide_live_fleet.plan()
     assert set(held.actions.values()) == {"hold"}
-    assert not is_complete(wide_world, "first")
-    replace_revoked_login(wide_world, gone)
+    assert not is_complete(wide_live_fleet, "first")
+    replace_revoked_login(wide_live_fleet, gone)
 
-    end(wide_world, gone, "first")
-    end(wide_world, other, "second")
-    apply_until(wide_world, gone)
-    assert is_complete(wide_world, "first")
-    assert eventually(lambda: is_complete(wide_world, "second"))
+    end(wide_live_fleet, gone, "first")
+    end(wide_live_fleet, other, "second")
+    apply_until(wide_live_fleet, gone)
+    assert is_complete(wide_live_fleet, "first")
+    assert eventually(lambda: is_complete(wide_live_fleet, "second"))
     assert (births.of("first"), births.of("second")) == ([gone], [other])
-    tidy_up(wide_world, gone)
+    tidy_up(wide_live_fleet, gone)
 
 
-def replace_revoked_login(world: World, worker: str) -> None:
+def replace_revoked_login(live_fleet: LiveFleet, worker: str) -> None:
     """A worker on its way out needs its login to the end, as much as any other."""
-    old = token(world, worker)
-    world.api(worker).delete(account_path(world))
+    old = token(live_fleet, worker)
+    live_fleet.api(worker).delete(account_path(live_fleet))
     # A server remembers for a moment whom it let in.
-    eventually(lambda: world.apply().code == 0 and token(world, worker) != old, 60)
-    eventually(lambda: connected(world, worker), 60)
+    eventually(lambda: live_fleet.apply().code == 0 and token(live_fleet, worker) != old, 60)
+    eventually(lambda: connected(live_fleet, worker), 60)
 
 
-def tidy_up(world: World, gone: str) -> None:
+def tidy_up(live_fleet: LiveFleet, gone: str) -> None:
     """Apply until nothing of the fleet is left on a worker, nor of the worker on the manager."""
-    eventually(lambda: world.apply().code == 0 and parent(world, gone) is None, 60)
-    assert world.members(gone) == {}
-    assert world.api(gone).find(f"/api/v1/namespaces/{world.name}")
-    assert not world.finds("multikueueclusters", f"{world.name}-{gone}", "manager")
-    assert world.api("manager").find(secret_path(world, gone)) is None
-    world.converge()
-    assert not remembers(world, gone)
+    eventually(lambda: live_fleet.apply().code == 0 and parent(live_fleet, gone) is None, 60)
+    assert live_fleet.members(gone) == {}
+    assert live_fleet.api(gone).find(f"/api/v1/namespaces/{live_fleet.name}")
+    assert not live_fleet.finds("multikueueclusters", f"{live_fleet.name}-{gone}", "manager")
+    assert live_fleet.api("manager").find(secret_path(live_fleet, gone)) is None
+    live_fleet.converge()
+    assert not remembers(live_fleet, gone)
 
 
-def test_worker_that_gets_another_name_is_no_second_cluster_while_a_job_runs_there(wide_world: World) -> None:
-    start_fleet(wide_world)
-    births = Births(wide_world)
-    submit(wide_world, "first")
-    old = where(wide_world, "first")
-    path = wide_world.folder / "fleet" / "fleet.yaml"
-    path.write_text(path.read_text().replace(f"name: {wide_world.name}-{old}\n", f"name: {wide_world.name}-far\n"))
-    wide_world.commit_all()
+def test_worker_that_gets_another_name_is_no_second_cluster_while_a_job_runs_there(wide_live_fleet: LiveFleet) -> None:
+    start_fleet(wide_live_fleet)
+    births = Births(wide_live_fleet)
+    submit(wide_live_fleet, "first")
+    old = where(wide_live_fleet, "first")
+    path = wide_live_fleet.folder / "fleet" / "fleet.yaml"
+    path.write_text(
+        path.read_text().replace(f"name: {wide_live_fleet.name}-{old}\n", f"name: {wide_live_fleet.name}-far\n")
+    )
+    wide_live_fleet.commit_all()
 
-    applied = wide_world.apply()
+    applied = wide_live_fleet.apply()
     assert applied.code == 3, applied
-    assert f"it calls itself {wide_world.name}-{old}" in applied.out
-    assert wide_world.api("manager").find(secret_path(wide_world, "far")) is None
-    assert wide_world.run("credentials rotate").code == 3
-    assert wide_world.api("manager").find(secret_path(wide_world, "far")) is None
+    assert f"it calls itself {wide_live_fleet.name}-{old}" in applied.out
+    assert wide_live_fleet.api("manager").find(secret_path(wide_live_fleet, "far")) is None
+    assert wide_live_fleet.run("credentials rotate").code == 3
+    assert wide_live_fleet.api("manager").find(secret_path(wide_live_fleet, "far")) is None
 
-    end(wide_world, old, "first")
-    eventually(lambda: is_complete(wide_world, "first"), 60)
+    end(wide_live_fleet, old, "first")
+    eventually(lambda: is_complete(wide_live_fleet, "first"), 60)
     assert births.of("first") == [old]
     # When nothing of the old name is left, the new one comes in.
-    eventually(lambda: wide_world.apply().code == 0, 120)
-    eventually(lambda: connected(wide_world, "far"), 60)
+    eventually(lambda: wide_live_fleet.apply().code == 0, 120)
+    eventually(lambda: connected(wide_live_fleet, "far"), 60)
 
 
-def test_worker_that_comes_back_while_it_leaves_takes_jobs_again(wide_world: World) -> None:
-    start_fleet(wide_world)
-    commit_fleet(wide_world, without=["worker1"])
-    assert wide_world.apply().code == 0
-    assert stop_policy(wide_world, "worker1") == "Hold"
-    commit_fleet(wide_world)
-    wide_world.converge()
-    assert stop_policy(wide_world, "worker1") == "None"
-    assert seats(wide_world) == ["worker1", "worker2"]
+def test_worker_that_comes_back_while_it_leaves_takes_jobs_again(wide_live_fleet: LiveFleet) -> None:
+    start_fleet(wide_live_fleet)
+    commit_fleet(wide_live_fleet, without=["worker1"])
+    assert wide_live_fleet.apply().code == 0
+    assert stop_policy(wide_live_fleet, "worker1") == "Hold"
+    commit_fleet(wide_live_fleet)
+    wide_live_fleet.converge()
+    assert stop_policy(wide_live_fleet, "worker1") == "None"
+    assert seats(wide_live_fleet) == ["worker1", "worker2"]
 
 
-def test_worker_that_left_and_cannot_be_reached_keeps_its_seat_while_a_job_runs_there(wide_world: World) -> None:
-    start_fleet(wide_world)
-    submit(wide_world, "far")
-    gone = where(wide_world, "far")
-    commit_fleet(wide_world, without=[gone])
-    wide_world.sandbox.kill(f"{gone}/kube-apiserver")
+def test_worker_that_left_and_cannot_be_reached_keeps_its_seat_while_a_job_runs_there(
+    wide_live_fleet: LiveFleet,
+) -> None:
+    start_fleet(wide_live_fleet)
+    submit(wide_live_fleet, "far")
+    gone = where(wide_live_fleet, "far")
+    commit_fleet(wide_live_fleet, without=[gone])
+    wide_live_fleet.sandbox.kill(f"{gone}/kube-apiserver")
     try:
-        blind = wide_world.apply()
+        blind = wide_live_fleet.apply()
         assert blind.code == 0, blind
-        assert gone in seats(wide_world)
-        assert "1 of the manager's workloads still run there" in waiting(wide_world.plan(), wide_world)[gone]
+        assert gone in seats(wide_live_fleet)
+        assert "1 of the manager's workloads still run there" in waiting(wide_live_fleet.plan(), wide_live_fleet)[gone]
     finally:
-        revive(wide_world.sandbox, gone)
+        revive(wide_live_fleet.sandbox, gone)
     # Kueue itself starts a job of a lost worker again elsewhere, after a while: how often it ran is its own matter.
-    assert eventually(lambda: ends_anywhere(wide_world, "far"), 60)
-    apply_until(wide_world, gone)
-    tidy_up(wide_world, gone)
+    assert eventually(lambda: ends_anywhere(wide_live_fleet, "far"), 60)
+    apply_until(wide_live_fleet, gone)
+    tidy_up(wide_live_fleet, gone)
 
 
-def test_worker_that_left_and_cannot_be_reached_is_let_go_and_tidied_up_when_it_is_back(wide_world: World) -> None:
-    start_fleet(wide_world)
-    commit_fleet(wide_world, without=["worker1"])
-    wide_world.sandbox.kill("worker1/kube-apiserver")
+def test_worker_that_left_and_cannot_be_reached_is_let_go_and_tidied_up_when_it_is_back(
+    wide_live_fleet: LiveFleet,
+) -> None:
+    start_fleet(wide_live_fleet)
+    commit_fleet(wide_live_fleet, without=["worker1"])
+    wide_live_fleet.sandbox.kill("worker1/kube-apiserver")
     try:
-        blind = wide_world.apply()
+        blind = wide_live_fleet.apply()
         assert blind.code == 0, blind
-        assert seats(wide_world) == ["worker2"]
-        assert not wide_world.finds("multikueueclusters", f"{wide_world.name}-worker1", "manager")
-        forget = f"kubectl -n kueue-system annotate configmap {wide_world.set_name.name} {ADDRESSES}-"
-        assert forget in waiting(wide_world.plan(), wide_world)["worker1"]
-        assert remembers(wide_world, "worker1")
+        assert seats(wide_live_fleet) == ["worker2"]
+        assert not wide_live_fleet.finds("multikueueclusters", f"{wide_live_fleet.name}-worker1", "manager")
+        forget = f"kubectl -n kueue-system annotate configmap {wide_live_fleet.set_name.name} {ADDRESSES}-"
+        assert forget in waiting(wide_live_fleet.plan(), wide_live_fleet)["worker1"]
+        assert remembers(wide_live_fleet, "worker1")
     finally:
-        revive(wide_world.sandbox, "worker1")
-    assert wide_world.members("worker1")
-    tidy_up(wide_world, "worker1")
+        revive(wide_live_fleet.sandbox, "worker1")
+    assert wide_live_fleet.members("worker1")
+    tidy_up(wide_live_fleet, "worker1")
 
 
-def test_worker_that_a_queue_names_no_more_keeps_its_seat_while_a_job_runs_there(wide_world: World) -> None:
-    start_fleet(wide_world)
-    births = Births(wide_world)
-    submit(wide_world, "inner")
-    gone = where(wide_world, "inner")
+def test_worker_that_a_queue_names_no_more_keeps_its_seat_while_a_job_runs_there(wide_live_fleet: LiveFleet) -> None:
+    start_fleet(wide_live_fleet)
+    births = Births(wide_live_fleet)
+    submit(wide_live_fleet, "inner")
+    gone = where(wide_live_fleet, "inner")
     other = other_than(gone)
-    commit_fleet(wide_world, clusters={"names": [f"{wide_world.name}-{other}"]})
-    assert wide_world.apply().code == 0
-    assert stop_policy(wide_world, gone) == "Hold"
-    assert seats(wide_world) == [other, gone]
-    assert wide_world.finds("localqueues", "main", gone, namespace=wide_world.name)
-    end(wide_world, gone, "inner")
-    apply_until(wide_world, gone)
-    assert is_complete(wide_world, "inner")
+    commit_fleet(wide_live_fleet, clusters={"names": [f"{wide_live_fleet.name}-{other}"]})
+    assert wide_live_fleet.apply().code == 0
+    assert stop_policy(wide_live_fleet, gone) == "Hold"
+    assert seats(wide_live_fleet) == [other, gone]
+    assert wide_live_fleet.finds("localqueues", "main", gone, namespace=wide_live_fleet.name)
+    end(wide_live_fleet, gone, "inner")
+    apply_until(wide_live_fleet, gone)
+    assert is_complete(wide_live_fleet, "inner")
     assert births.of("inner") == [gone]
-    wide_world.converge()
-    assert wide_world.api(gone).find(f"{KUEUE_ROOT}/clusterqueues/{wide_world.name}-q") is None
+    wide_live_fleet.converge()
+    assert wide_live_fleet.api(gone).find(f"{KUEUE_ROOT}/clusterqueues/{wide_live_fleet.name}-q") is None

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from tests.cluster.engine.conftest import MakeWorld
-from tests.cluster.engine.worlds import KUEUE_ROOT, SYSTEM, World
-from tests.documents import CLUSTERS, Document, job
+from tests.builders import CLUSTERS, Document, main_job
+from tests.cluster.live_fleet import KUEUE_ROOT, SYSTEM, LiveFleet, MakeLiveFleet
 from tests.support import SEEDS, eventually
 
 SEED = SEEDS / "multikueue"
@@ -18,34 +17,34 @@ SECRET = f"/api/v1/namespaces/{SYSTEM}/secrets"
 
 
 @pytest.fixture
-def seed_world(make_world: MakeWorld, unique: str) -> Iterator[World]:
+def seed_live_fleet(make_live_fleet: MakeLiveFleet, unique: str) -> Iterator[LiveFleet]:
     """Two clusters as the walkthrough names them; the manager has the worker's kubeconfig in a Secret made by hand."""
-    world = make_world(unique, {"cluster-01": "manager", "cluster-02": "worker1"})
-    manager = world.api("cluster-01")
-    data = {"kubeconfig": b64encode(kubeconfig_of(world, "worker1").encode()).decode()}
+    live_fleet = make_live_fleet(unique, {"cluster-01": "manager", "cluster-02": "worker1"})
+    manager = live_fleet.api("cluster-01")
+    data = {"kubeconfig": b64encode(kubeconfig_of(live_fleet, "worker1").encode()).decode()}
     metadata = {"name": "worker1-secret", "namespace": SYSTEM}
     manager.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})
-    yield world
-    if manager.find(f"{JOBS}/{world.name}"):
-        manager.delete(f"{JOBS}/{world.name}?propagationPolicy=Background")
+    yield live_fleet
+    if manager.find(f"{JOBS}/{live_fleet.name}"):
+        manager.delete(f"{JOBS}/{live_fleet.name}?propagationPolicy=Background")
     manager.delete(f"{SECRET}/worker1-secret")
 
 
 @pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
-def test_objects_of_the_walkthrough_send_a_job_to_the_worker_and_back(seed_world: World, version: str) -> None:
-    world, name = seed_world, seed_world.name
-    world.commit(*seed_documents(version))
-    world.converge()
-    assert eventually(lambda: is_connected(world))
-    preflight = world.run("preflight")
+def test_objects_of_the_walkthrough_send_a_job_to_the_worker_and_back(seed_live_fleet: LiveFleet, version: str) -> None:
+    live_fleet, name = seed_live_fleet, seed_live_fleet.name
+    live_fleet.commit(*seed_documents(version))
+    live_fleet.converge()
+    assert eventually(lambda: is_connected(live_fleet))
+    preflight = live_fleet.run("preflight")
     assert preflight.code == 0, preflight
-    submitted = job(name, "default", seconds=1)
+    submitted = main_job(name, "default", seconds=1)
     submitted["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "user-queue"}
-    world.api("cluster-01").create(submitted)
-    assert eventually(lambda: world.api("cluster-01").get(f"{JOBS}/{name}")["status"].get("succeeded"), 60) == 1
-    assert eventually(lambda: ran_on(world, "cluster-02")) and not ran_on(world, "cluster-01")
-    assert eventually(lambda: world.run("status").code == 0)
-    left = world.plan()
+    live_fleet.api("cluster-01").create(submitted)
+    assert eventually(lambda: live_fleet.api("cluster-01").get(f"{JOBS}/{name}")["status"].get("succeeded"), 60) == 1
+    assert eventually(lambda: ran_on(live_fleet, "cluster-02")) and not ran_on(live_fleet, "cluster-01")
+    assert eventually(lambda: live_fleet.run("status").code == 0)
+    left = live_fleet.plan()
     assert (left.code, left.actions) == (0, {}), left
 
 
@@ -71,19 +70,19 @@ def in_version(document: Document, version: str) -> Document:
     return {**document, "apiVersion": f"kueue.x-k8s.io/{version}", "spec": spec}
 
 
-def kubeconfig_of(world: World, context: str) -> str:
+def kubeconfig_of(live_fleet: LiveFleet, context: str) -> str:
     """`kubectl config view --minify --flatten` of one cluster of the sandbox."""
-    return world.kubectl("config", "view", "--minify", "--flatten", cluster=context)
+    return live_fleet.kubectl("config", "view", "--minify", "--flatten", cluster=context)
 
 
-def is_connected(world: World) -> bool:
-    link = world.api("cluster-01").get(f"{KUEUE_ROOT}/multikueueclusters/{LINK}")
+def is_connected(live_fleet: LiveFleet) -> bool:
+    link = live_fleet.api("cluster-01").get(f"{KUEUE_ROOT}/multikueueclusters/{LINK}")
     conditions = (link.get("status") or {}).get("conditions") or ()
     return any(entry["type"] == "Active" and entry["status"] == "True" for entry in conditions)
 
 
-def ran_on(world: World, cluster: str) -> bool:
-    events = world.api(cluster).list("/api/v1/namespaces/default/events")
+def ran_on(live_fleet: LiveFleet, cluster: str) -> bool:
+    events = live_fleet.api(cluster).list("/api/v1/namespaces/default/events")
     return any(
-        event["reason"] == "SuccessfulCreate" and event["involvedObject"]["name"] == world.name for event in events
+        event["reason"] == "SuccessfulCreate" and event["involvedObject"]["name"] == live_fleet.name for event in events
     )

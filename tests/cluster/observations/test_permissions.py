@@ -10,12 +10,10 @@ from reconciler.links import Permission
 from reconciler.objects import Check, ClusterName, Manifest, Obstacle
 from reconciler.observations.links import RULES_REVIEW, ask_permissions
 from reconciler.pipeline.online import Connections, observe_fleet, obstacles_of, view_fleet
-from tests.cluster.engine.conftest import make_world, world
-from tests.cluster.engine.worlds import SYSTEM, World
-from tests.documents import flavor, queue
+from tests.builders import flavor, open_queue
+from tests.cluster.live_fleet import SYSTEM, LiveFleet
 from tests.support import eventually
 
-__all__ = ["make_world", "world"]
 RBAC = "rbac.authorization.k8s.io"
 RULES = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list"]}]
 NAME = ClusterName("worker1")
@@ -30,9 +28,9 @@ class UnsureServer(ApiServer):
 
 
 @pytest.fixture
-def reader(world: World) -> Iterator[Access]:
+def reader(live_fleet: LiveFleet) -> Iterator[Access]:
     """An account that may look at everything, and change nothing."""
-    api, name = world.api(), f"{world.name}-reader"
+    api, name = live_fleet.api(), f"{live_fleet.name}-reader"
     account = {"name": name, "namespace": SYSTEM}
     named = {"apiVersion": f"{RBAC}/v1", "metadata": {"name": name}}
     binding = {
@@ -64,29 +62,31 @@ def unsure() -> Iterator[Callable[[Access], UnsureServer]]:
         server.close()
 
 
-def test_permissions_are_asked_one_by_one(world: World, reader: Access, unsure: Callable[..., UnsureServer]) -> None:
+def test_permissions_are_asked_one_by_one(
+    live_fleet: LiveFleet, reader: Access, unsure: Callable[..., UnsureServer]
+) -> None:
     allowed = {Permission("get", "", "configmaps", SYSTEM), Permission("list", "batch", "jobs")}
     denied = {Permission("create", "", "configmaps", SYSTEM), Permission("create", "", "serviceaccounts/token", SYSTEM)}
     server = unsure(reader)
     # What an account may do is known a moment after it was said.
     eventually(lambda: set(ask_permissions(server, allowed | denied)) == allowed)
-    assert set(ask_permissions(unsure(world.api().access), allowed | denied)) == allowed | denied
+    assert set(ask_permissions(unsure(live_fleet.api().access), allowed | denied)) == allowed | denied
 
 
 def test_rights_that_only_a_question_can_tell_are_told(
-    world: World, reader: Access, unsure: Callable[..., UnsureServer]
+    live_fleet: LiveFleet, reader: Access, unsure: Callable[..., UnsureServer]
 ) -> None:
-    world.commit(flavor(world.name), queue(world.name, world.name))
-    assert obstacles(world, unsure(world.api().access)) == ()
+    live_fleet.commit(flavor(live_fleet.name), open_queue(live_fleet.name, live_fleet.name))
+    assert obstacles(live_fleet, unsure(live_fleet.api().access)) == ()
     server = unsure(reader)
     eventually(lambda: ask_permissions(server, [Permission("list", "", "configmaps")]))
-    (found,) = eventually(lambda: obstacles(world, server))
+    (found,) = eventually(lambda: obstacles(live_fleet, server))
     assert (found.cluster, found.check) == (NAME, Check.RIGHTS)
     assert found.problem.startswith("kfleet may not create, patch configmaps; ")
     assert "create, patch, delete clusterqueues.kueue.x-k8s.io" in found.problem
 
 
-def obstacles(world: World, server: UnsureServer) -> tuple[Obstacle, ...]:
+def obstacles(live_fleet: LiveFleet, server: UnsureServer) -> tuple[Obstacle, ...]:
     connections = Connections({NAME: server})
-    computed = observe_fleet(world.computed(), connections, is_thorough=True)
+    computed = observe_fleet(live_fleet.computed(), connections, is_thorough=True)
     return obstacles_of(computed, view_fleet(computed, connections), connections.ports)

@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 
 from reconciler.sandbox.fleet import Sandbox
-from tests.cluster.engine.worlds import SYSTEM, World
+from tests.cluster.live_fleet import SYSTEM, LiveFleet
 from tests.cluster.run.controllers import Controller
 
 StartController = Callable[..., Controller]
 
 
 @pytest.fixture
-def world(fleet: Sandbox, tmp_path: Path, unique: str) -> Iterator[World]:
+def live_fleet(fleet: Sandbox, tmp_path: Path, unique: str) -> Iterator[LiveFleet]:
     """A fleet of one cluster."""
-    made = World(fleet, tmp_path / unique, unique)
+    made = LiveFleet(fleet, tmp_path / unique, unique)
     yield made
     made.clean()
     status = f"/api/v1/namespaces/{SYSTEM}/configmaps/kfleet-{unique}-status"
@@ -24,12 +24,12 @@ def world(fleet: Sandbox, tmp_path: Path, unique: str) -> Iterator[World]:
 
 
 @pytest.fixture
-def start(world: World) -> Iterator[StartController]:
-    """Start a controller of the world's repository. It is stopped before the world is cleaned."""
+def start(live_fleet: LiveFleet) -> Iterator[StartController]:
+    """Start a controller of the fleet's repository. It is stopped before the fleet is cleaned."""
     started: list[Controller] = []
 
     def begin(*options: str) -> Controller:
-        started.append(Controller(world.folder, options))
+        started.append(Controller(live_fleet.folder, options))
         return started[-1]
 
     yield begin

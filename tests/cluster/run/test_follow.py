@@ -11,12 +11,11 @@ from urllib.error import HTTPError
 
 import pytest
 
-from tests.cluster.engine.worlds import SYSTEM, World
+from tests.builders import Document, flavor, main_tenant, open_queue
+from tests.cluster.live_fleet import SYSTEM, LiveFleet
 from tests.cluster.run.conftest import StartController
 from tests.cluster.run.controllers import Controller
 from tests.cluster.run.forges import ForgeServer
-from tests.cluster.run.test_run import quota
-from tests.documents import Document, flavor, queue, tenant
 from tests.repositories import git
 from tests.support import eventually
 from tests.unit.run.signers import SshSigner, signed_commit, ssh_signer
@@ -26,26 +25,29 @@ SECRET = "a secret of the forge"  # noqa: S105  (of these tests alone)
 
 @dataclass
 class Remote:
-    """A bare repository, the world's folder as a clone of it, and the forge that serves it."""
+    """A bare repository, the fleet's folder as a clone of it, and the forge that serves it."""
 
-    world: World
+    live_fleet: LiveFleet
     folder: Path
     signer: SshSigner
     forge: ForgeServer
 
     def push(self, cpu: str, *, is_signed: bool = True) -> str:
-        documents: tuple[Document, ...] = (flavor(self.world.name), queue(self.world.name, self.world.name, cpu=cpu))
-        documents = (*documents, tenant(self.world.name, self.world.name))
-        self.world.write(*documents)
-        made = signed_commit(self.world.folder, self.signer) if is_signed else self.world.commit_all()
+        documents: tuple[Document, ...] = (
+            flavor(self.live_fleet.name),
+            open_queue(self.live_fleet.name, self.live_fleet.name, {"cpu": cpu}),
+        )
+        documents = (*documents, main_tenant(self.live_fleet.name, self.live_fleet.name))
+        self.live_fleet.write(*documents)
+        made = signed_commit(self.live_fleet.folder, self.signer) if is_signed else self.live_fleet.commit_all()
         self.publish()
         return made
 
     def publish(self, *options: str) -> None:
-        git(self.world.folder, "push", "--quiet", *options, str(self.folder), "HEAD:refs/heads/main")
+        git(self.live_fleet.folder, "push", "--quiet", *options, str(self.folder), "HEAD:refs/heads/main")
 
     def go_back(self, commit: str) -> None:
-        git(self.world.folder, "reset", "--quiet", "--hard", commit)
+        git(self.live_fleet.folder, "reset", "--quiet", "--hard", commit)
         self.publish("--force")
 
 
@@ -63,12 +65,12 @@ def announce(controller: Controller, key: str = SECRET) -> int:
 
 
 @pytest.fixture
-def remote(world: World, tmp_path: Path) -> Iterator[Remote]:
+def remote(live_fleet: LiveFleet, tmp_path: Path) -> Iterator[Remote]:
     folder = tmp_path / "remote.git"
     git(tmp_path, "init", "--quiet", "--bare", "--initial-branch", "main", str(folder))
     forge = ForgeServer()
-    assert world.repository.head
-    yield Remote(world, folder, ssh_signer(tmp_path / "keys", "ada"), forge)
+    assert live_fleet.repository.head
+    yield Remote(live_fleet, folder, ssh_signer(tmp_path / "keys", "ada"), forge)
     forge.close()
 
 
@@ -83,25 +85,25 @@ def start_remote(remote: Remote, start: StartController, monkeypatch: pytest.Mon
     return lambda: start(*options)
 
 
-def told(world: World) -> dict[str, str]:
+def told(live_fleet: LiveFleet) -> dict[str, str]:
     """What the status ConfigMap says."""
-    found = world.api().get(f"/api/v1/namespaces/{SYSTEM}/configmaps/kfleet-{world.name}-status")
+    found = live_fleet.api().get(f"/api/v1/namespaces/{SYSTEM}/configmaps/kfleet-{live_fleet.name}-status")
     return dict(found["data"])
 
 
 def test_push_reaches_the_cluster_at_once(remote: Remote, start_remote: Callable[[], Controller]) -> None:
-    world, first = remote.world, remote.push("9")
+    live_fleet, first = remote.live_fleet, remote.push("9")
     controller = start_remote()
-    eventually(lambda: quota(world) == "9")
-    eventually(lambda: told(world)["result"] == "applied")
-    assert told(world)["revision"] == first
+    eventually(lambda: live_fleet.nominal_quota() == "9")
+    eventually(lambda: told(live_fleet)["result"] == "applied")
+    assert told(live_fleet)["revision"] == first
     eventually(lambda: remote.forge.states(first)[-1:] == ["success"])
     second = remote.push("12")
     assert announce(controller, "guessed") == 401
-    assert quota(world) == "9"
+    assert live_fleet.nominal_quota() == "9"
     assert announce(controller) == 202
-    eventually(lambda: quota(world) == "12")
-    eventually(lambda: told(world)["revision"] == second)
+    eventually(lambda: live_fleet.nominal_quota() == "12")
+    eventually(lambda: told(live_fleet)["revision"] == second)
     eventually(lambda: remote.forge.states(second)[-1:] == ["success"])
     assert controller.metric('kfleet_webhooks_total{result="accepted"}') == 1
     assert controller.metric('kfleet_webhooks_total{result="refused"}') == 1
@@ -109,12 +111,12 @@ def test_push_reaches_the_cluster_at_once(remote: Remote, start_remote: Callable
 
 def assert_refused(remote: Remote, controller: Controller, problem: str, commit: str = "") -> None:
     """The newest push is not followed, and everybody who asks is told why."""
-    world = remote.world
-    before = told(world)["revision"]
+    live_fleet = remote.live_fleet
+    before = told(live_fleet)["revision"]
     assert announce(controller) == 202
-    eventually(lambda: problem in told(world).get("problem", ""))
-    assert (told(world)["revision"], told(world).get("refusedRevision", "")) == (before, commit)
-    assert quota(world) == "9"
+    eventually(lambda: problem in told(live_fleet).get("problem", ""))
+    assert (told(live_fleet)["revision"], told(live_fleet).get("refusedRevision", "")) == (before, commit)
+    assert live_fleet.nominal_quota() == "9"
     if commit:
         eventually(lambda: remote.forge.states(commit)[-1:] == ["failure"])
 
@@ -122,14 +124,14 @@ def assert_refused(remote: Remote, controller: Controller, problem: str, commit:
 def test_what_must_not_be_followed_changes_nothing_and_is_told(
     remote: Remote, start_remote: Callable[[], Controller]
 ) -> None:
-    world, first = remote.world, remote.push("9")
+    live_fleet, first = remote.live_fleet, remote.push("9")
     controller = start_remote()
-    eventually(lambda: told(world).get("revision") == first)
+    eventually(lambda: told(live_fleet).get("revision") == first)
     assert_refused(remote, controller, "is not signed", remote.push("10", is_signed=False))
     remote.go_back(first)
     assert_refused(remote, controller, "'a lot'", remote.push("a lot"))
-    git(world.folder, "checkout", "--quiet", "--orphan", "rewritten")
-    rewritten = signed_commit(world.folder, remote.signer)
+    git(live_fleet.folder, "checkout", "--quiet", "--orphan", "rewritten")
+    rewritten = signed_commit(live_fleet.folder, remote.signer)
     remote.publish("--force")
     assert_refused(remote, controller, "no commit in common", rewritten)
     away = remote.folder.rename(remote.folder.with_name("away"))
@@ -138,21 +140,21 @@ def test_what_must_not_be_followed_changes_nothing_and_is_told(
     remote.go_back(first)
     good = remote.push("15")
     assert announce(controller) == 202
-    eventually(lambda: quota(world) == "15")
-    eventually(lambda: told(world)["revision"] == good and "problem" not in told(world))
+    eventually(lambda: live_fleet.nominal_quota() == "15")
+    eventually(lambda: told(live_fleet)["revision"] == good and "problem" not in told(live_fleet))
 
 
 def test_status_is_written_only_when_it_changes(remote: Remote, start_remote: Callable[[], Controller]) -> None:
-    world = remote.world
+    live_fleet = remote.live_fleet
     remote.push("9")
     controller = start_remote()
-    eventually(lambda: told(world)["result"] == "applied")
-    since = told(world)["since"]
+    eventually(lambda: told(live_fleet)["result"] == "applied")
+    since = told(live_fleet)["since"]
     cycles = controller.metric("kfleet_reconcile_seconds_count")
-    world.kubectl("delete", "localqueue", "-n", world.name, "main")
-    eventually(lambda: world.finds("localqueues", "main", namespace=world.name))
+    live_fleet.kubectl("delete", "localqueue", "-n", live_fleet.name, "main")
+    eventually(lambda: live_fleet.finds("localqueues", "main", namespace=live_fleet.name))
     eventually(lambda: controller.metric("kfleet_reconcile_seconds_count") > cycles)
     assert controller.stop() == 0
     again = start_remote()
     eventually(lambda: again.metric("kfleet_reconcile_seconds_count") >= 1)
-    assert told(world)["since"] == since
+    assert told(live_fleet)["since"] == since

@@ -74,9 +74,10 @@ def test_forge_that_is_gone_is_an_error(server: ForgeServer) -> None:
         tell_commit(find_forge("", f"gitea={server.url}/acme/fleet"), TOKEN, status())
 
 
-def test_gitlab_may_know_already(server: ForgeServer) -> None:
+def test_gitlab_that_knows_a_status_already_is_told_once(server: ForgeServer) -> None:
     server.answers.append(400)
     tell_commit(find_forge("", f"gitlab={server.url}/acme/fleet"), TOKEN, status())
+    assert server.states(COMMIT) == ["success"]
 
 
 @pytest.fixture

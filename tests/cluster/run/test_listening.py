@@ -18,57 +18,28 @@ from reconciler.observations.ledger import keep_ledger
 from reconciler.ports import Heard
 from reconciler.run.listening import RENEWED_AFTER, SHORTEST_REST, Listening
 from reconciler.sandbox.fleet import Sandbox
-from reconciler.spec import FleetFiles, FleetSpec, parse_fleet
+from tests.builders import announcement
 from tests.cluster.capacity.nats_servers import running
 from tests.cluster.faults.proxy import Deed, Fault, proxied
 from tests.support import eventually
-from tests.unit.capacity.documents import announcement
-from tests.unit.capacity.worlds import remembered
+from tests.unit.capacity.ledgers import remembered
+from tests.unit.run.bus_fleets import LOCKED, VARIABLE, bus_spec
 
 pytestmark = pytest.mark.usefixtures("loopback")
-
-
-LOCKED = "127.0.0.1:1"
-VARIABLE = "KFLEET_TEST_NATS_TOKEN"
-FLEET = f"""apiVersion: kfleet.dev/v1alpha1
-kind: Fleet
-metadata: {{name: test}}
-spec: {{nats: [{{servers: ["{LOCKED}"], token: {{env: {VARIABLE}}}}}]}}
----
-apiVersion: kfleet.dev/v1alpha1
-kind: Cluster
-metadata: {{name: hub}}
-spec: {{role: standalone}}
-"""
-
-
-def spec_of(*addresses: str, locked: str = LOCKED, pattern: str = "^") -> FleetSpec:
-    """A fleet with a flavor of each bus; the `locked` one wants a token."""
-    flavors = (
-        f"""---
-apiVersion: kfleet.dev/v1alpha1
-kind: Flavor
-metadata: {{name: flavor-{number}}}
-spec: {{capacity: {{source: nats, nats: {{connector: "nats://{address}", subject: pools, poolRegExp: "{pattern}"}}}}}}
-"""
-        for number, address in enumerate(addresses)
-    )
-    text = FLEET.replace(LOCKED, locked) + "".join(flavors)
-    return parse_fleet(FleetFiles("test", "", {"fleet/all.yaml": text.encode()}))
 
 
 @pytest.fixture
 def listening() -> Iterator[Listening]:
     """One that has its ledger at hand already, so that no cluster has to be asked for it."""
     made = Listening(lambda _: None)
-    made.remember(spec_of(), {}, CapacityLook(datetime.now(UTC)))
+    made.remember(bus_spec(), {}, CapacityLook(datetime.now(UTC)))
     yield made
     made.close()
 
 
 def test_bus_without_a_login_is_told_and_leaves_the_others_open(listening: Listening, tmp_path: Path) -> None:
     with running(tmp_path) as server:
-        spec = spec_of(server.address, LOCKED)
+        spec = bus_spec(server.address, LOCKED)
         first = listening.looking(spec, {}).buses
         second = listening.looking(spec, {}).buses
         assert first and second
@@ -79,8 +50,8 @@ def test_bus_without_a_login_is_told_and_leaves_the_others_open(listening: Liste
 
 def test_bus_that_nobody_asks_for_any_more_is_closed_and_the_others_stay(listening: Listening, tmp_path: Path) -> None:
     with running(tmp_path) as one, running(tmp_path) as other:
-        both = listening.looking(spec_of(one.address, other.address), {}).buses
-        left = listening.looking(spec_of(other.address), {}).buses
+        both = listening.looking(bus_spec(one.address, other.address), {}).buses
+        left = listening.looking(bus_spec(other.address), {}).buses
         assert both and left
         assert both.ports.keys() == {one.address, other.address}
         assert left.ports == {other.address: both.ports[other.address]}
@@ -90,10 +61,10 @@ def test_bus_whose_login_comes_later_is_opened_then(
     listening: Listening, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with running(tmp_path) as server:
-        assert (before := listening.looking(spec_of(LOCKED), {}).buses) and before.problems
+        assert (before := listening.looking(bus_spec(LOCKED), {}).buses) and before.problems
         monkeypatch.setenv(VARIABLE, "sesame")
         # Another bus beside it is news, so all that is missing is tried again without a wait.
-        after = listening.looking(spec_of(server.address, LOCKED), {}).buses
+        after = listening.looking(bus_spec(server.address, LOCKED), {}).buses
         assert after and after.ports.keys() == {server.address, LOCKED} and not after.problems
 
 
@@ -110,7 +81,7 @@ def test_login_is_read_again_where_the_bus_was_not_heard_for_a_while(
         return buses.ports[server.address].heard()
 
     with running(tmp_path, 'authorization: { token: "new" }') as server:
-        spec = spec_of(server.address, locked=server.address)
+        spec = bus_spec(server.address, locked=server.address)
         eventually(lambda: "uthorization" in heard().problem)
         look = CapacityLook(datetime.now(UTC))
         due = listening.due(spec, look)
@@ -129,10 +100,10 @@ def test_login_is_read_again_where_the_bus_was_not_heard_for_a_while(
 def test_bus_with_news_all_the_time_wakes_now_and_then(tmp_path: Path) -> None:
     woken: list[str] = []
     listening = Listening(woken.append)
-    spec = spec_of()
+    spec = bus_spec()
     listening.remember(spec, {}, CapacityLook(datetime.now(UTC)))
     with running(tmp_path) as server:
-        spec = spec_of(server.address)
+        spec = bus_spec(server.address)
         buses = listening.looking(spec, {}).buses
         assert buses is not None
         feed = buses.ports[server.address]
@@ -166,15 +137,15 @@ def publish_for(address: str, seconds: float) -> int:
 
 def test_bus_is_asked_anew_for_pools_that_came_later(listening: Listening, tmp_path: Path) -> None:
     with running(tmp_path) as server:
-        before = listening.looking(spec_of(server.address), {}).buses
-        same = listening.looking(spec_of(server.address), {}).buses
-        after = listening.looking(spec_of(server.address, pattern="lyon"), {}).buses
+        before = listening.looking(bus_spec(server.address), {}).buses
+        same = listening.looking(bus_spec(server.address), {}).buses
+        after = listening.looking(bus_spec(server.address, pattern="lyon"), {}).buses
         assert before and same and after
         assert same.ports[server.address] is before.ports[server.address] is not after.ports[server.address]
 
 
 def test_ledger_that_cannot_be_read_stops_the_cycle_until_it_can(fleet: Sandbox, tmp_path: Path) -> None:
-    listening, spec, kept = Listening(lambda _: None), spec_of(LOCKED), remembered(cpu=100)
+    listening, spec, kept = Listening(lambda _: None), bus_spec(LOCKED), remembered(cpu=100)
     place = ledger_place(spec)
     keep_ledger(fleet.api("worker1"), place, kept)
     with proxied(fleet, "worker1") as proxy:
@@ -187,7 +158,7 @@ def test_ledger_that_cannot_be_read_stops_the_cycle_until_it_can(fleet: Sandbox,
         listening.forget()
         with pytest.raises(ClusterError, match="its ledger cannot be read"):
             listening.looking(spec, {})
-        assert listening.looking(spec_of(), {}).kept is None
+        assert listening.looking(bus_spec(), {}).kept is None
         port.close()
     fleet.api("worker1").delete(place.path)
     listening.close()

@@ -2,17 +2,17 @@
 
 import re
 
-from tests.cluster.engine.worlds import World
+from tests.builders import team_documents
+from tests.cluster.live_fleet import LiveFleet
 from tests.cluster.run.conftest import StartController
-from tests.documents import flavor, queue, tenant
 from tests.support import ROOT, eventually
 
 DOCUMENT = ROOT / "docs" / "run.md"
 
 
-def test_metrics_are_those_of_the_document(world: World, start: StartController) -> None:
-    name = world.name
-    world.commit(flavor(name), queue(name, name), tenant(name, name))
+def test_metrics_are_those_of_the_document(live_fleet: LiveFleet, start: StartController) -> None:
+    name = live_fleet.name
+    live_fleet.commit(*team_documents(name))
     controller = start()
     eventually(lambda: controller.metric("kfleet_reconcile_seconds_count") >= 1)
     _, text = controller.get("/metrics")

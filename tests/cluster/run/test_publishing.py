@@ -4,7 +4,7 @@ import pytest
 
 from reconciler.edges.kubernetes import Access, ApiServer
 from reconciler.pipeline.capacity import publish
-from tests.unit.plan.worlds import QUEUE, parse
+from tests.unit.plan.paper_clusters import QUEUE, parse
 
 pytestmark = pytest.mark.usefixtures("loopback")
 

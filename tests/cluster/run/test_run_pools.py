@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import nats
@@ -10,29 +11,29 @@ import yaml
 
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.nodes import node_manifest
+from tests.builders import announcement, observed_flavor, open_queue
 from tests.cluster.capacity.nats_servers import Server, running
-from tests.cluster.capacity.pools import LEDGER, PoolWorld
-from tests.cluster.engine.worlds import World
+from tests.cluster.capacity.pool_live_fleet import LEDGER, PoolLiveFleet
+from tests.cluster.live_fleet import LiveFleet
 from tests.cluster.run.conftest import StartController
 from tests.cluster.run.controllers import Controller
 from tests.cluster.run.test_follow import told
 from tests.cluster.run.test_run import reasons_told
 from tests.support import eventually
-from tests.unit.capacity.documents import announcement, observed_flavor, share_queue
 
 
 @pytest.fixture
-def pools(world: World, fleet: Sandbox, publish: Callable[[str, bytes], None]) -> Iterator[PoolWorld]:
-    made = PoolWorld(world, fleet.state.nats_url, publish)
+def pools(live_fleet: LiveFleet, fleet: Sandbox, publish: Callable[[str, bytes], None]) -> Iterator[PoolLiveFleet]:
+    made = PoolLiveFleet(live_fleet, fleet.state.nats_url, publish)
     yield made
     made.clean()
 
 
-def flavor_of(pools: PoolWorld, pool: str) -> str:
+def flavor_of(pools: PoolLiveFleet, pool: str) -> str:
     return f"{pools.name}-nats-{pool}"
 
 
-def say_until(pools: PoolWorld, pool: str, cpu: str, want: Callable[[], bool]) -> None:
+def say_until(pools: PoolLiveFleet, pool: str, cpu: str, want: Callable[[], bool]) -> None:
     """A pool speaks again and again: nobody keeps a message that was sent before somebody listened."""
 
     def said() -> bool:
@@ -42,11 +43,11 @@ def say_until(pools: PoolWorld, pool: str, cpu: str, want: Callable[[], bool]) -
     eventually(said)
 
 
-def follow(pools: PoolWorld, pool: str, cpu: str) -> None:
+def follow(pools: PoolLiveFleet, pool: str, cpu: str) -> None:
     say_until(pools, pool, cpu, lambda: pools.quotas().get(flavor_of(pools, pool)) == cpu)
 
 
-def test_run_follows_pools(pools: PoolWorld, start: StartController) -> None:
+def test_run_follows_pools(pools: PoolLiveFleet, start: StartController) -> None:
     pools.commit()
     controller = start("--interval", "600")
     follow(pools, "a", "8")
@@ -57,17 +58,17 @@ def test_run_follows_pools(pools: PoolWorld, start: StartController) -> None:
     eventually(pools.ledger)
 
 
-def test_run_writes_only_what_a_message_changed(pools: PoolWorld, start: StartController) -> None:
+def test_run_writes_only_what_a_message_changed(pools: PoolLiveFleet, start: StartController) -> None:
     pools.commit()
     controller = start("--interval", "600")
     follow(pools, "a", "8")
     follow(pools, "b", "4")
-    pools.world.quiet_versions()
+    pools.live_fleet.quiet_versions()
     before = written(controller)
     pools.publish(f"{pools.subject}.a", announcement("8"))
     pools.publish(f"{pools.subject}.a", announcement("12"))
     eventually(lambda: pools.quotas()[flavor_of(pools, "a")] == "12")
-    pools.world.quiet_versions()
+    pools.live_fleet.quiet_versions()
     # The master queue: the branch borrows by its own limits, and the flavors say nothing of quotas.
     assert written(controller) == before + 1
 
@@ -77,7 +78,9 @@ def written(controller: Controller) -> float:
     return sum(float(line.rpartition(" ")[2]) for line in text.splitlines() if line.startswith("kfleet_writes_total{"))
 
 
-def test_pool_that_falls_silent_loses_its_quota_and_keeps_its_flavor(pools: PoolWorld, start: StartController) -> None:
+def test_pool_that_falls_silent_loses_its_quota_and_keeps_its_flavor(
+    pools: PoolLiveFleet, start: StartController
+) -> None:
     pools.commit(poolTimeout=1, policy={"capacity": {"shrinkDelay": "1s"}})
     start("--interval", "600")
     # Often enough to be known for speaking often: who speaks seldom is given more time.
@@ -86,46 +89,46 @@ def test_pool_that_falls_silent_loses_its_quota_and_keeps_its_flavor(pools: Pool
     with pools.speaking(b=announcement("4")):
         eventually(lambda: pools.quotas() == {flavor_of(pools, "a"): "0", flavor_of(pools, "b"): "4"}, 120)
         assert pools.flavor("a") is not None
-        eventually(lambda: "Capacity" in reasons_told(pools.world))
+        eventually(lambda: "Capacity" in reasons_told(pools.live_fleet))
     with pools.speaking(a=announcement("8"), b=announcement("4")):
         eventually(lambda: pools.quotas() == {flavor_of(pools, "a"): "8", flavor_of(pools, "b"): "4"}, 60)
 
 
-def test_run_follows_nodes(world: World, fleet: Sandbox, start: StartController) -> None:
-    labels, shape = {"test": world.name}, {"cpu": "8", "memory": "32Gi", "pods": "110"}
-    flavor = observed_flavor(world.name, "nodes", nodeLabels=labels)
-    world.commit(flavor, share_queue(world.name, world.name, cpu="100%"))
+def test_run_follows_nodes(live_fleet: LiveFleet, fleet: Sandbox, start: StartController) -> None:
+    labels, shape = {"test": live_fleet.name}, {"cpu": "8", "memory": "32Gi", "pods": "110"}
+    flavor = observed_flavor(live_fleet.name, "nodes", nodeLabels=labels)
+    live_fleet.commit(flavor, open_queue(live_fleet.name, live_fleet.name, {"cpu": "100%"}))
     start("--interval", "600")
 
     def cpu() -> str:
-        (group,) = world.queue(world.name)["spec"]["resourceGroups"]
+        (group,) = live_fleet.queue(live_fleet.name)["spec"]["resourceGroups"]
         return str(group["flavors"][0]["resources"][0]["nominalQuota"])
 
     eventually(lambda: cpu() == "0")
-    fleet.add_nodes("worker1", [node_manifest(world.name, shape, labels)])
+    fleet.add_nodes("worker1", [node_manifest(live_fleet.name, shape, labels)])
     try:
         eventually(lambda: cpu() == "8")
     finally:
-        world.api().delete(f"/api/v1/nodes/{world.name}")
-        ledger = LEDGER.format(world.name)
-        if world.api().find(ledger):
-            world.api().delete(ledger)
+        live_fleet.api().delete(f"/api/v1/nodes/{live_fleet.name}")
+        ledger = LEDGER.format(live_fleet.name)
+        if live_fleet.api().find(ledger):
+            live_fleet.api().delete(ledger)
 
 
-def test_restart_of_the_controller_changes_nothing(pools: PoolWorld, start: StartController) -> None:
+def test_restart_of_the_controller_changes_nothing(pools: PoolLiveFleet, start: StartController) -> None:
     pools.commit()
     first = start()
     follow(pools, "a", "8")
     eventually(lambda: "8" in str((pools.ledger() or {}).get("data")))
     assert first.stop() == 0
-    before = pools.world.quiet_versions()
+    before = pools.live_fleet.quiet_versions()
     second = start("--interval", "1")
     eventually(lambda: second.said("leading"))
     eventually(lambda: second.metric("kfleet_reconcile_seconds_count") >= 3)
-    assert pools.world.versions() == before
+    assert pools.live_fleet.versions() == before
 
 
-def test_run_and_apply_mean_the_same_objects(pools: PoolWorld, start: StartController) -> None:
+def test_run_and_apply_mean_the_same_objects(pools: PoolLiveFleet, start: StartController) -> None:
     pools.commit()
     controller = start()
     follow(pools, "a", "8")
@@ -135,25 +138,31 @@ def test_run_and_apply_mean_the_same_objects(pools: PoolWorld, start: StartContr
     assert (planned.code, planned.actions) == (0, {}), planned
 
 
-def test_garbage_is_told_and_changes_nothing(pools: PoolWorld, start: StartController) -> None:
+def has_bad_messages(controller: Controller, least: int) -> bool:
+    return controller.metric("kfleet_nats_bad_messages_total{") >= least
+
+
+def test_garbage_is_told_and_changes_nothing(pools: PoolLiveFleet, start: StartController) -> None:
     pools.commit()
     controller = start()
     follow(pools, "a", "8")
-    before = pools.world.quiet_versions()
+    before = pools.live_fleet.quiet_versions()
     garbage = (b"\xff\xfe", b'{"quotas": []}', b'{"quotas": {"cpu": "many"}}', b"[" * 10_000)
     for number, payload in enumerate(garbage, 1):
         pools.publish(f"{pools.subject}.a", payload)
-        eventually(lambda number=number: controller.metric("kfleet_nats_bad_messages_total{") >= number)
+        eventually(partial(has_bad_messages, controller, number))
     assert any(f"{pools.subject}.a" in str(line.get("problem")) for line in controller.said("notice"))
-    assert pools.world.versions() == before
+    assert pools.live_fleet.versions() == before
     follow(pools, "a", "9")
 
 
 @pytest.fixture
-def own_bus(world: World, tmp_path: Path) -> Iterator[tuple[PoolWorld, Server]]:
+def own_bus(live_fleet: LiveFleet, tmp_path: Path) -> Iterator[tuple[PoolLiveFleet, Server]]:
     """A fleet whose pools speak on a server of their own, which the test may stop."""
     with running(tmp_path) as server:
-        made = PoolWorld(world, f"nats://{server.address}", lambda subject, payload: send(server, subject, payload))
+        made = PoolLiveFleet(
+            live_fleet, f"nats://{server.address}", lambda subject, payload: send(server, subject, payload)
+        )
         yield made, server
         made.clean()
 
@@ -168,7 +177,7 @@ def send(server: Server, subject: str, payload: bytes) -> None:
 
 
 def test_bus_that_goes_down_leaves_the_pools_as_they_were(
-    own_bus: tuple[PoolWorld, Server], start: StartController
+    own_bus: tuple[PoolLiveFleet, Server], start: StartController
 ) -> None:
     pools, server = own_bus
     pools.commit()
@@ -177,16 +186,16 @@ def test_bus_that_goes_down_leaves_the_pools_as_they_were(
     eventually(pools.ledger)
     server.stop()
     eventually(lambda: any(server.address in str(line.get("problem")) for line in controller.said("notice")))
-    before = pools.world.quiet_versions()
+    before = pools.live_fleet.quiet_versions()
     cycles = controller.metric("kfleet_reconcile_seconds_count")
     eventually(lambda: controller.metric("kfleet_reconcile_seconds_count") >= cycles + 3)
-    assert pools.world.versions() == before
+    assert pools.live_fleet.versions() == before
     server.start()
     follow(pools, "a", "12")
 
 
 def test_bus_that_is_down_at_the_start_is_heard_when_it_comes(
-    own_bus: tuple[PoolWorld, Server], start: StartController
+    own_bus: tuple[PoolLiveFleet, Server], start: StartController
 ) -> None:
     pools, server = own_bus
     server.stop()
@@ -200,29 +209,29 @@ def test_bus_that_is_down_at_the_start_is_heard_when_it_comes(
 
 
 @pytest.fixture
-def live(pools: PoolWorld, definitions: None) -> PoolWorld:  # noqa: ARG001  (only has to be there)
+def live(pools: PoolLiveFleet, definitions: None) -> PoolLiveFleet:  # noqa: ARG001  (only has to be there)
     """A fleet whose MasterQueues lie on the cluster."""
-    world = pools.world
-    world.write()
-    path = world.folder / "fleet" / "fleet.yaml"
+    live_fleet = pools.live_fleet
+    live_fleet.write()
+    path = live_fleet.folder / "fleet" / "fleet.yaml"
     documents = list(yaml.safe_load_all(path.read_text()))
     documents[0]["spec"]["masterQueues"] = {"fromCluster": True}
     path.write_text(yaml.safe_dump_all(documents))
-    world.commit_all()
+    live_fleet.commit_all()
     return pools
 
 
-def test_run_follows_master_queues_of_the_cluster(live: PoolWorld, start: StartController) -> None:
+def test_run_follows_master_queues_of_the_cluster(live: PoolLiveFleet, start: StartController) -> None:
     start("--interval", "5")
-    live.world.api().create(live.master())
+    live.live_fleet.api().create(live.master())
     follow(live, "a", "8")
 
 
-def test_master_queue_of_the_cluster_that_cannot_be_read_is_named(live: PoolWorld, start: StartController) -> None:
+def test_master_queue_of_the_cluster_that_cannot_be_read_is_named(live: PoolLiveFleet, start: StartController) -> None:
     wrong = live.master()
     wrong["spec"]["flavors"][0]["nominalQuota"] = {"cpu": "many"}
-    live.world.api().create(wrong)
+    live.live_fleet.api().create(wrong)
     controller = start("--interval", "5")
-    eventually(lambda: told(live.world)["result"] == "failed")
-    assert f"worker1/MasterQueue/{live.name}: spec.flavors[0].nominalQuota.cpu: " in told(live.world)["message"]
+    eventually(lambda: told(live.live_fleet)["result"] == "failed")
+    assert f"worker1/MasterQueue/{live.name}: spec.flavors[0].nominalQuota.cpu: " in told(live.live_fleet)["message"]
     assert "'many'" in controller.said("cycle failed")[0]["problem"]

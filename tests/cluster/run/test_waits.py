@@ -8,41 +8,37 @@ import pytest
 from reconciler.apply import Patience
 from reconciler.outcome import ClusterOutcome
 from reconciler.pipeline.online import apply_fleet, connect, plan_fleet
-from tests.cluster.engine.worlds import KUEUE_ROOT, World
+from tests.builders import Document, flavor, team_documents, workload
+from tests.cluster.live_fleet import KUEUE_ROOT, LiveFleet
 from tests.cluster.run.conftest import StartController
 from tests.cluster.run.test_follow import told
-from tests.documents import Document, flavor, queue, tenant, workload
 from tests.support import eventually
 
 
 def drained_fleet(name: str) -> tuple[Document, ...]:
-    return flavor(name), queue(name, name, drainOnDelete=True), tenant(name, name), rest(name)
-
-
-def rest(name: str) -> Document:
-    return flavor(f"{name}-rest")
+    return *team_documents(name, drainOnDelete=True), flavor(f"{name}-rest")
 
 
 @pytest.fixture
-def busy(world: World) -> World:
+def busy(live_fleet: LiveFleet) -> LiveFleet:
     """A fleet whose queue holds a workload that does not listen when it is evicted."""
-    world.commit(*drained_fleet(world.name))
-    world.converge()
-    world.api().create(workload("alone", world.name))
-    eventually(lambda: world.queue(world.name)["status"]["reservingWorkloads"] == 1)
-    return world
+    live_fleet.commit(*drained_fleet(live_fleet.name))
+    live_fleet.converge()
+    live_fleet.api().create(workload("alone", live_fleet.name))
+    eventually(lambda: live_fleet.queue(live_fleet.name)["status"]["reservingWorkloads"] == 1)
+    return live_fleet
 
 
-def is_stopped(world: World) -> bool:
-    return bool(world.queue(world.name)["spec"].get("stopPolicy") == "HoldAndDrain")
+def is_stopped(live_fleet: LiveFleet) -> bool:
+    return bool(live_fleet.queue(live_fleet.name)["spec"].get("stopPolicy") == "HoldAndDrain")
 
 
-def end_workload(world: World) -> None:
-    world.api().delete(f"{KUEUE_ROOT}/namespaces/{world.name}/workloads/alone")
+def end_workload(live_fleet: LiveFleet) -> None:
+    live_fleet.api().delete(f"{KUEUE_ROOT}/namespaces/{live_fleet.name}/workloads/alone")
 
 
-def apply_with(world: World, forbidden: Callable[[], str]) -> list[ClusterOutcome]:
-    computed = world.computed()
+def apply_with(live_fleet: LiveFleet, forbidden: Callable[[], str]) -> list[ClusterOutcome]:
+    computed = live_fleet.computed()
     connections = connect(computed.spec)
     try:
         plan = plan_fleet(computed, connections)
@@ -51,8 +47,8 @@ def apply_with(world: World, forbidden: Callable[[], str]) -> list[ClusterOutcom
         connections.close()
 
 
-def test_drain_ends_when_writing_is_forbidden(busy: World) -> None:
-    busy.commit(rest(busy.name))
+def test_drain_ends_when_writing_is_forbidden(busy: LiveFleet) -> None:
+    busy.commit(flavor(f"{busy.name}-rest"))
     lost = threading.Event()
     found: list[ClusterOutcome] = []
     applying = threading.Thread(
@@ -68,15 +64,15 @@ def test_drain_ends_when_writing_is_forbidden(busy: World) -> None:
     end_workload(busy)
 
 
-def test_run_goes_on_while_a_queue_is_drained(busy: World, start: StartController) -> None:
+def test_run_goes_on_while_a_queue_is_drained(busy: LiveFleet, start: StartController) -> None:
     name = busy.name
     controller = start("--interval", "1")
     eventually(lambda: told(busy)["result"] == "applied")
-    busy.commit(rest(name))
+    busy.commit(flavor(f"{name}-rest"))
     eventually(lambda: told(busy)["result"] == "incomplete")
     queue_ref = f"worker1/ClusterQueue/{name}"
     assert told(busy)["message"] == f"{queue_ref}: 1 workloads still hold its quota"
-    busy.commit(rest(name), flavor(f"{name}-more"))
+    busy.commit(flavor(f"{name}-rest"), flavor(f"{name}-more"))
     eventually(lambda: busy.finds("resourceflavors", f"{name}-more"))
     eventually(lambda: told(busy)["result"] == "incomplete")
     assert busy.finds("localqueues", "main", namespace=name)
@@ -88,17 +84,17 @@ def test_run_goes_on_while_a_queue_is_drained(busy: World, start: StartControlle
     assert controller.stop() == 0
 
 
-def test_run_goes_on_while_an_object_does_not_go(world: World, start: StartController) -> None:
-    name = world.name
-    world.commit(*drained_fleet(name))
+def test_run_goes_on_while_an_object_does_not_go(live_fleet: LiveFleet, start: StartController) -> None:
+    name = live_fleet.name
+    live_fleet.commit(*drained_fleet(name))
     start("--interval", "1")
-    eventually(lambda: world.finds("localqueues", "main", namespace=name))
+    eventually(lambda: live_fleet.finds("localqueues", "main", namespace=name))
     path = f"{KUEUE_ROOT}/namespaces/{name}/localqueues/main"
-    world.api().patch(path, {"metadata": {"finalizers": ["example.org/wait"]}})
-    world.commit(rest(name))
+    live_fleet.api().patch(path, {"metadata": {"finalizers": ["example.org/wait"]}})
+    live_fleet.commit(flavor(f"{name}-rest"))
     stays = f"worker1/LocalQueue/{name}/main: still there; finalizers: example.org/wait"
-    eventually(lambda: told(world)["message"] == stays)
-    assert told(world)["result"] == "incomplete"
-    world.api().patch(path, {"metadata": {"finalizers": None}})
-    eventually(lambda: not world.finds("clusterqueues", name))
-    eventually(lambda: told(world)["result"] == "applied")
+    eventually(lambda: told(live_fleet)["message"] == stays)
+    assert told(live_fleet)["result"] == "incomplete"
+    live_fleet.api().patch(path, {"metadata": {"finalizers": None}})
+    eventually(lambda: not live_fleet.finds("clusterqueues", name))
+    eventually(lambda: told(live_fleet)["result"] == "applied")

@@ -11,7 +11,8 @@ from reconciler.errors import ClusterError
 from reconciler.objects import ClusterName
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.wish import Wish
-from tests.cluster.definitions import definition, held_definitions
+from tests.builders import Document, definition, namespace_object, native
+from tests.cluster.definitions import held_definitions
 from tests.support import eventually
 
 FLAVORS = "/apis/kueue.x-k8s.io/v1beta2/resourceflavors"
@@ -52,18 +53,13 @@ def follower(api: ApiServer) -> Iterator[Follower]:
     found.server.close()
 
 
-def flavor(name: str, **labels: str) -> dict[str, object]:
-    return {
-        "apiVersion": "kueue.x-k8s.io/v1beta2",
-        "kind": "ResourceFlavor",
-        "metadata": {"name": name, "labels": labels},
-        "spec": {"nodeLabels": {"class": name}},
-    }
+def watched_flavor(name: str, **labels: str) -> Document:
+    return native("ResourceFlavor", name, {"nodeLabels": {"class": name}}, labels=labels)
 
 
 def test_watched_server_sees_what_others_do(follower: Follower, api: ApiServer, unique: str) -> None:
     assert unique not in follower.names()
-    api.create(flavor(unique))
+    api.create(watched_flavor(unique))
     assert follower.told.get(timeout=60) == FLAVORS
     assert unique in follower.names()
     api.patch(f"{FLAVORS}/{unique}", {"spec": {"nodeLabels": {"class": "other"}}})
@@ -81,7 +77,7 @@ def test_collection_that_there_is_no_connection_for_is_listed_again(
     try:
         follower.names(SPACES)
         follower.names()
-        api.create(flavor(unique))
+        api.create(watched_flavor(unique))
         eventually(lambda: unique in follower.names(), 60)
         api.delete(f"{FLAVORS}/{unique}")
     finally:
@@ -92,7 +88,7 @@ def test_watched_server_knows_its_own_writes_at_once_and_is_not_woken_by_them(
     follower: Follower, api: ApiServer, unique: str
 ) -> None:
     follower.names()
-    written = follower.server.apply(flavor(unique))
+    written = follower.server.apply(watched_flavor(unique))
     assert unique in follower.names()
     assert follower.is_silent()
     follower.server.patch(f"{FLAVORS}/{unique}", {"metadata": {"labels": {"a": "b"}}})
@@ -114,8 +110,8 @@ def test_watched_server_asks_once_for_many_lists(follower: Follower, caplog: pyt
 def test_watched_server_follows_a_selection(follower: Follower, api: ApiServer, unique: str) -> None:
     selector = f"mark={unique}"
     assert follower.names(selector=selector) == set()
-    api.create(flavor(f"{unique}-in", mark=unique))
-    api.create(flavor(f"{unique}-out"))
+    api.create(watched_flavor(f"{unique}-in", mark=unique))
+    api.create(watched_flavor(f"{unique}-out"))
     eventually(lambda: follower.names(selector=selector) == {f"{unique}-in"})
     follower.server.patch(f"{FLAVORS}/{unique}-in", {"metadata": {"labels": {"mark": None}}})
     assert follower.names(selector=selector) == set()
@@ -125,14 +121,7 @@ def test_watched_server_follows_a_selection(follower: Follower, api: ApiServer, 
 
 def test_watched_server_is_not_woken_by_usage(follower: Follower, api: ApiServer, unique: str) -> None:
     queues = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues"
-    api.create(
-        {
-            "apiVersion": "kueue.x-k8s.io/v1beta2",
-            "kind": "ClusterQueue",
-            "metadata": {"name": unique},
-            "spec": {"namespaceSelector": {}},
-        }
-    )
+    api.create(native("ClusterQueue", unique, {"namespaceSelector": {}}))
     eventually(lambda: (api.get(f"{queues}/{unique}").get("status") or {}).get("conditions"))
     follower.names(queues)
     before = api.get(f"{queues}/{unique}")["metadata"]["resourceVersion"]
@@ -161,7 +150,7 @@ def test_watched_server_comes_back_after_a_restart_of_the_api_server(
     eventually(lambda: is_refused(follower))
     sandbox.restart("manager/kube-apiserver")
     eventually(lambda: not is_refused(follower), 60)
-    sandbox.api("manager").create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": unique}})
+    sandbox.api("manager").create(namespace_object(unique))
     eventually(lambda: unique in follower.names(SPACES), 60)
     follower.server.close()
 

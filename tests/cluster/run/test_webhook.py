@@ -1,13 +1,10 @@
 """Pushes that a forge announces: who may wake the controller, by what, and what everybody else is told."""
 
-import hashlib
-import hmac
 import http.client
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -15,20 +12,9 @@ from prometheus_client import CollectorRegistry
 from reconciler.edges.endpoint import LARGEST_BODY, Endpoint
 from reconciler.edges.secrets import read_secret
 from reconciler.run.webhook import Verdict, Webhook
+from tests.unit.run.pushes import MAIN, SECRET, github
 
 pytestmark = pytest.mark.usefixtures("loopback")
-
-
-SECRET = "a secret of the forge"  # noqa: S105  (of these tests alone)
-MAIN: Mapping[str, Any] = {"ref": "refs/heads/main", "repository": {"default_branch": "main"}}
-
-
-def digest(body: bytes, secret: str = SECRET) -> str:
-    return hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
-
-
-def github(body: bytes, event: str = "push", key: str = SECRET) -> dict[str, str]:
-    return {"x-github-event": event, "x-hub-signature-256": f"sha256={digest(body, key)}"}
 
 
 @dataclass

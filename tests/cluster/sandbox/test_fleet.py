@@ -9,6 +9,7 @@ import nats
 from reconciler.objects import ClusterName
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.nodes import node_manifest
+from tests.builders import native
 from tests.support import OLD_KUEUE, eventually
 
 
@@ -23,7 +24,7 @@ def test_fleet_runs_the_chosen_kueue_per_cluster(fleet: Sandbox) -> None:
 
 def test_fleet_serves_kueues_webhooks(fleet: Sandbox, unique: str) -> None:
     for cluster in ("manager", "worker2"):
-        flavor = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": unique}}
+        flavor = native("ResourceFlavor", unique)
         created = fleet.api(cluster).create(flavor)
         # Only Kueue's mutating webhook adds this.
         assert created["metadata"]["finalizers"] == ["kueue.x-k8s.io/resource-in-use"]
@@ -45,7 +46,7 @@ def test_fleet_converts_between_api_versions(fleet: Sandbox, unique: str) -> Non
 
 
 def test_fleet_survives_a_restart_of_an_api_server_and_of_kueue(fleet: Sandbox, unique: str) -> None:
-    flavor = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": unique}}
+    flavor = native("ResourceFlavor", unique)
     fleet.api("worker1").create(flavor)
     fleet.kill("worker1/kube-apiserver")
     fleet.restart("worker1/kube-apiserver")

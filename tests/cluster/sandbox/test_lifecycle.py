@@ -182,18 +182,21 @@ def test_owned_sandbox_ends_with_its_owner_even_if_that_is_killed(unique: str) -
     eventually(lambda: not processes_of(folder) and not folder.exists())
 
 
-def test_interrupted_test_run_leaves_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [(), ("-n", "2", "--dist", "loadgroup")], ids=["one process", "workers"])
+def test_interrupted_test_run_leaves_nothing(tmp_path: Path, options: tuple[str, ...]) -> None:
+    """A terminal sends Ctrl-C to every process of the run."""
     command = [sys.executable, "-m", "pytest", "-q", "-k", "serves_kueues_webhooks", f"--basetemp={tmp_path / 'run'}"]
     run = subprocess.Popen(
-        [*command, "tests/cluster/sandbox/test_fleet.py"],
+        [*command, *options, "tests/cluster/sandbox/test_fleet.py"],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         preexec_fn=listen_to_interrupts,
+        start_new_session=True,
     )
     eventually(lambda: any("kube-scheduler" in command for command in processes_of(tmp_path)), seconds=60)
-    run.send_signal(signal.SIGINT)
+    os.killpg(run.pid, signal.SIGINT)
     output, _ = run.communicate(timeout=300)
     assert run.returncode == pytest.ExitCode.INTERRUPTED, output
     eventually(lambda: not processes_of(tmp_path))

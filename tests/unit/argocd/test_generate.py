@@ -22,7 +22,7 @@ from reconciler.objects import ClusterName, Ref
 from reconciler.observed import FlavorPlace
 from reconciler.quantity import parse
 from reconciler.spec.choices import CapacitySource
-from tests.documents import API, Document, flavor, fleet_document, queue, tenant
+from tests.builders import ALL_DELETES, Document, cluster_document, flavor, fleet_document, main_tenant, open_queue
 from tests.support import eventually, kfleet_program
 
 NOW = datetime(2026, 5, 4, 3, 2, 1, tzinfo=UTC)
@@ -37,10 +37,10 @@ class Application:
     folder: Path
 
     def write(self, *documents: Document) -> None:
-        cluster = {"apiVersion": API, "kind": "Cluster", "metadata": {"name": "hub"}, "spec": {"role": "standalone"}}
+        cluster = cluster_document("hub", "standalone")
         path = self.folder / "fleet" / "fleet.yaml"
         path.parent.mkdir(parents=True)
-        path.write_text(yaml.safe_dump_all([fleet_document("one", {}), cluster, *documents]))
+        path.write_text(yaml.safe_dump_all([fleet_document("one", policy=ALL_DELETES), cluster, *documents]))
 
     def start(self, *options: str, **parameters: str) -> subprocess.Popen[str]:
         settings = {f"ARGOCD_ENV_{name.upper()}": value for name, value in parameters.items()}
@@ -166,7 +166,7 @@ def _opened(path: Path) -> int | None:
 
 def _live() -> list[Document]:
     observed = flavor("cpu", capacity={"source": "nodes"}, nodeLabels={"example.org/class": "cpu"})
-    return [observed, queue("day", "cpu", cpu="40%"), tenant("team", "day")]
+    return [observed, open_queue("day", "cpu", {"cpu": "40%"}), main_tenant("team", "day")]
 
 
 def _look() -> CapacityLook:

@@ -9,13 +9,13 @@ from reconciler.desired import compute_desired
 from reconciler.objects import ClusterName, Ref
 from reconciler.observed import FlavorPlace, Observations, UsePlace
 from reconciler.pipeline.capacity import conditions_of
-from tests.unit.capacity.worlds import START, amounts, at, look, remembered, rules
-from tests.unit.desired.fleets import queue, spec_of
+from tests.builders import queue, quota, spec_of
+from tests.unit.capacity.ledgers import START, amounts, at, look, remembered, rules
 
 EAST = ClusterName("east")
 
 
-def quota(kind: str, name: str, cpu: str | None, **spec: Any) -> tuple[Ref, dict[str, Any]]:
+def quota_object(kind: str, name: str, cpu: str | None, **spec: Any) -> tuple[Ref, dict[str, Any]]:
     flavors = [{"name": "a", "resources": [{"name": "cpu", "nominalQuota": cpu}]}]
     groups = {"resourceGroups": [{"flavors": flavors}]} if cpu else {}
     return Ref(EAST, "kueue.x-k8s.io", kind, "", name), {"spec": {**groups, **spec}}
@@ -26,14 +26,17 @@ def used(queue: str, cpu: str) -> dict[UsePlace, Any]:
 
 
 def test_usage_above_the_quota_of_a_lonely_queue_is_told() -> None:
-    objects = [quota("ClusterQueue", "q", "4")]
+    objects = [quota_object("ClusterQueue", "q", "4")]
     assert list(find_overcommit(objects, used("q", "4"))) == []
     (told,) = find_overcommit(objects, used("q", "5"))
     assert told.startswith("east: queue q: flavor a: 5 cpu are in use, the quota is 4")
 
 
 def test_borrowing_is_no_overcommit() -> None:
-    objects = [quota("ClusterQueue", "q", "1", cohortName="c"), quota("ClusterQueue", "r", "9", cohortName="c")]
+    objects = [
+        quota_object("ClusterQueue", "q", "1", cohortName="c"),
+        quota_object("ClusterQueue", "r", "9", cohortName="c"),
+    ]
     assert list(find_overcommit(objects, used("q", "10"))) == []
     (told,) = find_overcommit(objects, used("q", "8") | used("r", "3"))
     assert told.startswith("east: cohort c: flavor a: 11 cpu are in use, the quota is 10")
@@ -41,9 +44,9 @@ def test_borrowing_is_no_overcommit() -> None:
 
 def test_quota_of_a_cohort_counts_through_the_tree() -> None:
     objects = [
-        quota("ClusterQueue", "q", "1", cohortName="low"),
-        quota("Cohort", "low", None, parentName="top"),
-        quota("Cohort", "top", "4"),
+        quota_object("ClusterQueue", "q", "1", cohortName="low"),
+        quota_object("Cohort", "low", None, parentName="top"),
+        quota_object("Cohort", "top", "4"),
     ]
     assert list(find_overcommit(objects, used("q", "5"))) == []
     assert len(list(find_overcommit(objects, used("q", "6")))) == 1
@@ -51,15 +54,15 @@ def test_quota_of_a_cohort_counts_through_the_tree() -> None:
 
 def test_cycle_of_cohorts_ends() -> None:
     objects = [
-        quota("ClusterQueue", "q", "1", cohortName="a"),
-        quota("Cohort", "a", None, parentName="b"),
-        quota("Cohort", "b", None, parentName="a"),
+        quota_object("ClusterQueue", "q", "1", cohortName="a"),
+        quota_object("Cohort", "a", None, parentName="b"),
+        quota_object("Cohort", "b", None, parentName="a"),
     ]
     assert len(list(find_overcommit(objects, used("q", "2")))) == 1
 
 
 def test_usage_of_a_flavor_without_any_quota_is_told() -> None:
-    assert len(list(find_overcommit([quota("ClusterQueue", "q", None)], used("q", "1")))) == 1
+    assert len(list(find_overcommit([quota_object("ClusterQueue", "q", None)], used("q", "1")))) == 1
 
 
 def test_queue_of_others_is_not_judged() -> None:
@@ -75,7 +78,7 @@ def test_silent_source_is_told_with_its_time() -> None:
 
 def test_quota_that_was_not_seen_is_not_over_committed() -> None:
     flavor = "kind: Flavor\nmetadata: {name: cpu}\nspec: {capacity: {source: nodes}}\n"
-    spec = spec_of(flavor, queue("q", "[{flavor: cpu, resources: {cpu: 100%}}]"))
+    spec = spec_of(flavor, queue("q", quota("cpu", {"cpu": "100%"})))
     seen = CapacityLook(START, usage={UsePlace(EAST, "q", "cpu"): amounts(cpu=8)})
     assert conditions_of(compute_desired(spec, Observations(pools=())), seen) == ()
     none = {FlavorPlace(cluster.name, "cpu"): amounts(cpu=0) for cluster in spec.clusters}

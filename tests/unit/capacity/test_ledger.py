@@ -13,7 +13,7 @@ from reconciler.observed import Freshness, PoolPlace
 from reconciler.pipeline.capacity import OBSERVE_FOR
 from reconciler.quantity import parse
 from reconciler.spec.choices import CapacitySource
-from tests.unit.capacity.worlds import BUS, LONG, NODES, POOL, amounts, at, granted, look, remembered, rules, seen
+from tests.unit.capacity.ledgers import BUS, LONG, NODES, POOL, amounts, at, granted, look, remembered, rules, seen
 
 UNUSED = frozenset({POOL})
 
@@ -171,7 +171,7 @@ def test_ledger_by_a_clock_that_was_set_says_the_same() -> None:
 
 
 def test_order_of_pools_is_that_of_their_first_sighting() -> None:
-    other = type(POOL)(POOL.kind, type(POOL.place)(BUS, "interlink.resources", "aachen"))  # type: ignore[call-arg]
+    other = Source(POOL.kind, PoolPlace(BUS, "interlink.resources", "aachen"))
     policy = type(rules())(rules().policy, {POOL: timedelta(60), other: timedelta(60)})
     both = merge(remembered(), look(at(1), seen(other, at(1), 1), seen(POOL, at(1), 1)), policy)
     assert [entry.source for entry in both.entries] == [POOL, other]
@@ -243,7 +243,7 @@ def test_bus_that_may_be_another_one_takes_nobodys_pools(buses: list[str]) -> No
 
 
 def test_pool_that_two_buses_had_is_one_where_they_are_one() -> None:
-    other = Source(CapacitySource.NATS, replace(POOL.place, bus="b:1"))  # type: ignore[type-var]
+    other = Source(CapacitySource.NATS, PoolPlace("b:1", "interlink.resources", "cnaf"))
     both = Ledger((*remembered(cpu=8).entries, *remembered(other, cpu=9).entries))
     (entry,) = follow_buses(both, [f"b:1,{BUS}"]).entries
     assert entry.granted == amounts(cpu=8)

@@ -15,8 +15,9 @@ from reconciler.kueue.kinds import NEWEST
 from reconciler.kueue.rules import check_object
 from reconciler.kueue.syntax import problem_of_name
 from reconciler.observed import Freshness, Observations, Pool, PoolPlace
-from tests.unit.capacity.worlds import amounts
-from tests.unit.desired.fleets import manifest_of, quotas_of, spec_of
+from tests.builders import spec_of
+from tests.unit.capacity.ledgers import amounts
+from tests.unit.desired.desired_objects import manifest_of, quotas_of
 
 MASTER = """apiVersion: vk.io/v1
 kind: MasterQueue
@@ -37,17 +38,17 @@ def pool(name: str, freshness: Freshness = Freshness.FRESH, **more: Any) -> Pool
     return Pool(place, more.pop("amounts", amounts(cpu=16, memory="64Gi", pods=50)), freshness=freshness, **more)
 
 
-def desired_of(*pools: Pool, master: str = MASTER) -> Desired:
+def desired_with(*pools: Pool, master: str = MASTER) -> Desired:
     return compute_desired(spec_of(master), Observations(pools=pools))
 
 
 def test_pool_gives_the_smaller_of_what_it_says_and_what_is_allowed() -> None:
-    quotas = quotas_of(desired_of(pool("cnaf")), QUEUE)
+    quotas = quotas_of(desired_with(pool("cnaf")), QUEUE)
     assert quotas == {"main-nats-cnaf": {"cpu": "10", "memory": "64Gi", "pods": "50", "nvidia.com/gpu": "0"}}
 
 
 def test_branch_borrows_as_much_of_each_pool_and_what_is_not_limited_without_a_limit() -> None:
-    desired = desired_of(pool("cnaf"), pool("lyon"))
+    desired = desired_with(pool("cnaf"), pool("lyon"))
     spec = manifest_of(desired, BRANCH)["spec"]
     assert spec["cohortName"] == "pools"
     (group,) = spec["resourceGroups"]
@@ -59,20 +60,20 @@ def test_branch_borrows_as_much_of_each_pool_and_what_is_not_limited_without_a_l
 
 
 def test_pool_may_bring_any_resource() -> None:
-    desired = desired_of(pool("cnaf", amounts=amounts(cpu=1, **{"amd.com/gpu": 4})), pool("lyon"))
+    desired = desired_with(pool("cnaf", amounts=amounts(cpu=1, **{"amd.com/gpu": 4})), pool("lyon"))
     assert quotas_of(desired, QUEUE)["main-nats-cnaf"]["amd.com/gpu"] == "4"
     assert quotas_of(desired, QUEUE)["main-nats-lyon"]["amd.com/gpu"] == "0"
 
 
 def test_silent_pool_keeps_its_flavor_and_gives_nothing() -> None:
-    desired = desired_of(pool("cnaf", Freshness.STALE, amounts=amounts(cpu=0, memory=0, pods=0)))
+    desired = desired_with(pool("cnaf", Freshness.STALE, amounts=amounts(cpu=0, memory=0, pods=0)))
     assert set(quotas_of(desired, QUEUE)["main-nats-cnaf"].values()) == {"0"}
     assert manifest_of(desired, QUEUE)["spec"]["stopPolicy"] == "None"
     assert manifest_of(desired, "hub/ResourceFlavor/main-nats-cnaf")
 
 
 def test_queues_without_a_pool_are_on_hold_and_have_no_flavor() -> None:
-    desired = desired_of()
+    desired = desired_with()
     for name in (QUEUE, BRANCH):
         spec = manifest_of(desired, name)["spec"]
         assert spec["stopPolicy"] == "Hold" and "resourceGroups" not in spec
@@ -87,21 +88,21 @@ def test_pools_that_nobody_listened_to_are_a_gap() -> None:
 def test_pool_of_another_bus_or_subject_or_name_is_none_of_ours() -> None:
     other = pool("cnaf", subject="t")
     elsewhere = Pool(PoolPlace("other:4222", "s", "cnaf"), amounts(cpu=1))
-    assert quotas_of(desired_of(other, elsewhere), QUEUE) == {}
+    assert quotas_of(desired_with(other, elsewhere), QUEUE) == {}
     named = MASTER.replace('poolRegExp: ".*"', "pools: [lyon]")
-    assert quotas_of(desired_of(pool("cnaf"), master=named), QUEUE) == {}
+    assert quotas_of(desired_with(pool("cnaf"), master=named), QUEUE) == {}
 
 
 def test_pattern_is_searched_and_not_anchored() -> None:
     pattern = MASTER.replace('".*"', "podman-.*")
-    assert list(quotas_of(desired_of(pool("x-podman-y"), pool("slurm"), master=pattern), QUEUE)) == [
+    assert list(quotas_of(desired_with(pool("x-podman-y"), pool("slurm"), master=pattern), QUEUE)) == [
         "main-nats-x-podman-y"
     ]
 
 
 def test_local_flavor_has_the_quota_that_is_written() -> None:
     local = "  - {name: here, localFlavor: {}, nominalQuota: {cpu: 3}, canLendTo: [{queue: group1}]}\n"
-    desired = desired_of(master=MASTER + local)
+    desired = desired_with(master=MASTER + local)
     assert quotas_of(desired, QUEUE)["here"]["cpu"] == "3"
     assert manifest_of(desired, QUEUE)["spec"]["stopPolicy"] == "None"
     assert "hub/ResourceFlavor/here" not in {str(entry.ref) for entry in desired.objects}
@@ -110,27 +111,27 @@ def test_local_flavor_has_the_quota_that_is_written() -> None:
 @pytest.mark.parametrize(("said", "meant"), [("Stop", "Hold"), ("StopAndHold", "HoldAndDrain"), ("None", "None")])
 def test_stop_policy_is_said_in_the_words_of_kueue(said: str, meant: str) -> None:
     stopped = MASTER.replace("{cohort: pools}", f'{{cohort: pools, stopPolicy: "{said}"}}')
-    assert manifest_of(desired_of(pool("cnaf"), master=stopped), QUEUE)["spec"]["stopPolicy"] == meant
+    assert manifest_of(desired_with(pool("cnaf"), master=stopped), QUEUE)["spec"]["stopPolicy"] == meant
 
 
 @pytest.mark.parametrize(("first", "second"), [(30, 7), (7, 30)])
 def test_two_limits_for_the_same_branch_are_the_smaller_one(first: int, second: int) -> None:
     both = f"{{pods: {first}}}}}, {{queue: group1, lendingLimit: {{pods: {second}}}}}]"
     twice = MASTER.replace("{pods: 30}}]", both)
-    (group,) = manifest_of(desired_of(pool("cnaf"), master=twice), BRANCH)["spec"]["resourceGroups"]
+    (group,) = manifest_of(desired_with(pool("cnaf"), master=twice), BRANCH)["spec"]["resourceGroups"]
     assert [one.get("borrowingLimit") for one in group["flavors"][0]["resources"]] == [None, None, "7", None]
 
 
 def test_names_that_meet_are_told_and_the_first_one_stays() -> None:
     more = "  - {name: nats-a, natsFlavor: {natsConnector: nats, natsSubject: s, virtualNode: vk, pools: [b]}}\n"
-    desired = desired_of(pool("a-b"), pool("b"), master=MASTER.replace("nats://u:p@nats:4222", "nats") + more)
+    desired = desired_with(pool("a-b"), pool("b"), master=MASTER.replace("nats://u:p@nats:4222", "nats") + more)
     names = [entry.ref.name for entry in desired.objects if entry.ref.kind == "ResourceFlavor"]
     assert names == ["main-nats-a-b", "main-nats-b"]
     assert [gap.what for gap in desired.gaps] == ["MasterQueue main: pool b"]
 
 
 def test_pool_that_jobs_cannot_be_sent_to_is_told() -> None:
-    desired = desired_of(pool("a b"), pool("x" * 64), pool("cnaf"))
+    desired = desired_with(pool("a b"), pool("x" * 64), pool("cnaf"))
     assert list(quotas_of(desired, QUEUE)) == ["main-nats-cnaf"]
     assert [gap.what for gap in desired.gaps] == ["MasterQueue main: pool a b", f"MasterQueue main: pool {'x' * 64}"]
 
@@ -140,7 +141,7 @@ def test_queue_takes_the_pools_that_it_has_room_for_in_the_order_in_which_they_c
     there = "natsConnector: nats://u:p@nats:4222, natsSubject: t"
     entry = f"  - {{name: more, natsFlavor: {{{there}, virtualNode: vk, pools: [a]}}}}"
     pools = [pool("a", subject="t"), *(pool(f"p{number}") for number in range(66))]
-    desired = desired_of(*pools, master=f"{MASTER}{entry}\n")
+    desired = desired_with(*pools, master=f"{MASTER}{entry}\n")
     names = [f"main-nats-p{number}" for number in range(63)]
     assert list(quotas_of(desired, QUEUE)) == [*names, "main-more-a"]
     assert list(quotas_of(desired, BRANCH)) == names
@@ -164,7 +165,7 @@ def test_older_kueue_has_room_for_fewer_pools() -> None:
 def test_resource_that_a_queue_has_no_room_for_is_left_out_and_the_pools_stay() -> None:
     odd = amounts(cpu=1, **{f"example.org/r{number}": 1 for number in range(10)})
     pools = [pool(f"p{number}") for number in range(63)]
-    desired = desired_of(*pools, pool("odd", amounts=odd))
+    desired = desired_with(*pools, pool("odd", amounts=odd))
     quotas = quotas_of(desired, QUEUE)
     assert list(quotas) == [*(f"main-nats-p{number}" for number in range(63)), "main-nats-odd"]
     assert list(quotas["main-nats-odd"])[4:] == [f"example.org/r{number}" for number in range(4)]
@@ -177,14 +178,14 @@ def test_resource_that_a_queue_has_no_room_for_is_left_out_and_the_pools_stay() 
 @given(st.lists(st.tuples(st.integers(0, 90), st.sets(st.integers(0, 40), max_size=32)), max_size=80))
 def test_queue_of_any_pools_is_one_that_kueue_takes(said: list[tuple[int, set[int]]]) -> None:
     pools = {name: amounts(**{f"example.org/r{one}": 1 for one in names}) for name, names in said}
-    desired = desired_of(*(pool(f"p{name}", amounts=brought) for name, brought in pools.items()))
+    desired = desired_with(*(pool(f"p{name}", amounts=brought) for name, brought in pools.items()))
     for entry in desired.objects:
         assert check_object(entry.manifest, NEWEST) == (), entry.ref
 
 
 def test_queue_that_the_spec_alone_makes_too_large_cannot_be_written() -> None:
     local = "".join(f"  - {{name: here-{number}, localFlavor: {{}}}}\n" for number in range(65))
-    desired = desired_of(master=MASTER + local)
+    desired = desired_with(master=MASTER + local)
     queue = next(entry for entry in desired.objects if str(entry.ref) == QUEUE)
     with pytest.raises(SpecError, match="narrow pools or poolRegExp"):
         written(queue, offline_api(spec_of(MASTER).clusters[0]))
@@ -212,7 +213,7 @@ pool_names = st.text(st.characters(exclude_characters=". *>\t\n\r", codec="utf-8
 
 @given(st.lists(pool_names, max_size=6, unique=True))
 def test_every_flavor_and_queue_of_any_pools_is_one_that_kueue_takes(names: list[str]) -> None:
-    desired = desired_of(*(pool(name) for name in names))
+    desired = desired_with(*(pool(name) for name in names))
     for entry in desired.objects:
         assert check_object(entry.manifest, NEWEST) == (), entry.ref
 

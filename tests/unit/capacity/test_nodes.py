@@ -10,73 +10,71 @@ from reconciler.capacity.nodes import Node, count
 from reconciler.observations.nodes import read_node, requests_by_node
 from reconciler.quantity import parse, total
 from reconciler.spec.model import Flavor
-from tests.unit.capacity.worlds import amounts
-from tests.unit.desired.fleets import spec_of
+from tests.builders import Document, labelled_flavor, spec_of
+from tests.unit.capacity.ledgers import amounts
 
 TAINT = {"key": "gpu", "value": "a100", "effect": "NoSchedule"}
 
 
-def flavor(name: str = "gpu", labels: str = "{class: gpu}", more: str = "", capacity: str = "source: nodes") -> Flavor:
-    text = (
-        f"kind: Flavor\nmetadata: {{name: {name}}}\nspec:\n  nodeLabels: {labels}\n  capacity: {{{capacity}}}\n{more}"
-    )
-    return spec_of(text).flavors[0]
+def node_flavor(name: str = "gpu", **spec: Any) -> Flavor:
+    """A flavor of the nodes whose class has its name."""
+    return spec_of(labelled_flavor(name, **{"capacity": {"source": "nodes"}, **spec})).flavors[0]
 
 
-def node(name: str = "n", cpu: str = "8", **more: Any) -> Node:
+def gpu_node(name: str = "n", cpu: str = "8", **more: Any) -> Node:
     return Node(name, more.pop("labels", {"class": "gpu"}), more.pop("taints", ()), amounts(cpu=cpu), **more)
 
 
 def test_nodes_are_added_up_by_the_flavor_whose_labels_they_carry() -> None:
-    other = flavor("cpu", "{class: cpu}")
+    other = node_flavor("cpu")
     nodes = [
-        node("a"),
-        node("b", labels={"class": "gpu", "zone": "x"}),
-        node("c", labels={"class": "cpu"}),
-        node("d", labels={}),
+        gpu_node("a"),
+        gpu_node("b", labels={"class": "gpu", "zone": "x"}),
+        gpu_node("c", labels={"class": "cpu"}),
+        gpu_node("d", labels={}),
     ]
-    counted = count(nodes, [flavor(), other])
+    counted = count(nodes, [node_flavor(), other])
     assert counted.capacities == {"gpu": amounts(cpu=16), "cpu": amounts(cpu=8)}
     assert counted.nodes == {"gpu": 2, "cpu": 1}
     assert counted.unmatched == ("d",)
 
 
-@pytest.mark.parametrize("lost", [node(is_usable=False), node(taints=(TAINT,))])
+@pytest.mark.parametrize("lost", [gpu_node(is_usable=False), gpu_node(taints=(TAINT,))])
 def test_node_that_takes_no_jobs_does_not_count_and_is_no_stranger(lost: Node) -> None:
-    counted = count([lost], [flavor()])
+    counted = count([lost], [node_flavor()])
     assert (counted.capacities, counted.unmatched) == ({"gpu": amounts(cpu=0)}, ())
 
 
 @pytest.mark.parametrize(
     "more",
     [
-        "  tolerations: [{key: gpu, operator: Exists}]\n",
-        "  nodeTaints: [{key: gpu, value: a100, effect: NoSchedule}]\n",
+        {"tolerations": [{"key": "gpu", "operator": "Exists"}]},
+        {"nodeTaints": [TAINT]},
     ],
 )
-def test_tainted_node_counts_for_a_flavor_that_bears_the_taint(more: str) -> None:
-    assert count([node(taints=(TAINT,))], [flavor(more=more)]).capacities == {"gpu": amounts(cpu=8)}
+def test_tainted_node_counts_for_a_flavor_that_bears_the_taint(more: Document) -> None:
+    assert count([gpu_node(taints=(TAINT,))], [node_flavor(**more)]).capacities == {"gpu": amounts(cpu=8)}
 
 
 def test_soft_taint_is_no_obstacle() -> None:
     soft = {**TAINT, "effect": "PreferNoSchedule"}
-    assert count([node(taints=(soft,))], [flavor()]).capacities == {"gpu": amounts(cpu=8)}
+    assert count([gpu_node(taints=(soft,))], [node_flavor()]).capacities == {"gpu": amounts(cpu=8)}
 
 
 def test_what_runs_outside_of_kueue_is_taken_off_where_asked() -> None:
-    busy = [node("a", other=amounts(cpu=3)), node("b", other=amounts(cpu=100))]
-    asking = flavor(capacity="source: nodes, subtractOther: true")
+    busy = [gpu_node("a", other=amounts(cpu=3)), gpu_node("b", other=amounts(cpu=100))]
+    asking = node_flavor(capacity={"source": "nodes", "subtractOther": True})
     assert count(busy, [asking]).capacities == {"gpu": amounts(cpu=5)}
-    assert count(busy, [flavor()]).capacities == {"gpu": amounts(cpu=16)}
+    assert count(busy, [node_flavor()]).capacities == {"gpu": amounts(cpu=16)}
 
 
 @given(st.lists(st.tuples(st.integers(0, 100), st.booleans(), st.booleans()), max_size=8))
 def test_capacity_is_the_sum_of_the_nodes_that_count(shapes: list[tuple[int, bool, bool]]) -> None:
     nodes = [
-        node(f"n{number}", str(cpu), is_usable=is_usable, labels={"class": "gpu"} if is_ours else {})
+        gpu_node(f"n{number}", str(cpu), is_usable=is_usable, labels={"class": "gpu"} if is_ours else {})
         for number, (cpu, is_usable, is_ours) in enumerate(shapes)
     ]
-    counted = count(nodes, [flavor()])
+    counted = count(nodes, [node_flavor()])
     expected = [parse(cpu) for cpu, is_usable, is_ours in shapes if is_usable and is_ours]
     assert counted.capacities["gpu"].get("cpu", parse(0)) == total(expected)
 
@@ -100,13 +98,16 @@ def test_requests_of_pods_are_counted_as_the_scheduler_does() -> None:
     def container(cpu: str, **more: Any) -> dict[str, Any]:
         return {"resources": {"requests": {"cpu": cpu}}, **more}
 
-    def pod(node_name: str, phase: str = "Running", **spec: Any) -> dict[str, Any]:
+    def bound_pod(node_name: str, phase: str = "Running", **spec: Any) -> dict[str, Any]:
         return {"spec": {"nodeName": node_name, **spec}, "status": {"phase": phase}}
 
-    plain = pod("a", containers=[container("1"), container("500m")], overhead={"cpu": "100m"})
-    with_init = pod(
+    plain = bound_pod("a", containers=[container("1"), container("500m")], overhead={"cpu": "100m"})
+    with_init = bound_pod(
         "a", containers=[container("1")], initContainers=[container("3"), container("1", restartPolicy="Always")]
     )
-    ended, unbound = pod("a", "Succeeded", containers=[container("9")]), pod("", containers=[container("9")])
+    ended, unbound = (
+        bound_pod("a", "Succeeded", containers=[container("9")]),
+        bound_pod("", containers=[container("9")]),
+    )
     found = requests_by_node([plain, with_init, ended, unbound])
     assert found == {"a": amounts(cpu="4600m", pods=2)}

@@ -4,10 +4,10 @@ from typing import Any
 
 from reconciler.capacity.recall import recall_pools
 from reconciler.desired import compute_desired
-from reconciler.observed import Observations
+from reconciler.observed import Observations, PoolPlace
+from tests.builders import spec_of
+from tests.unit.capacity.ledgers import START, amounts
 from tests.unit.capacity.test_masterqueue import MASTER, pool
-from tests.unit.capacity.worlds import START, amounts
-from tests.unit.desired.fleets import spec_of
 
 NOBODY: frozenset[str] = frozenset()
 
@@ -24,7 +24,8 @@ def live(*pools: Any) -> tuple[list[Any], list[Any]]:
 def recalled(*pools: Any, used: frozenset[str] = NOBODY, master: str = MASTER) -> dict[str, Any]:
     queues, flavors = live(*pools)
     found = recall_pools(spec_of(master).master_queues[0], queues, flavors, used, START)
-    return {sighting.source.place.name: sighting for sighting in found}  # type: ignore[union-attr]
+    places = {sighting.source.place: sighting for sighting in found}
+    return {place.name: sighting for place, sighting in places.items() if isinstance(place, PoolPlace)}
 
 
 def test_pools_are_recalled_in_the_order_of_the_queue_with_what_they_said() -> None:

@@ -15,7 +15,7 @@ from reconciler.objects import ClusterName
 from reconciler.observed import FlavorPlace, Freshness, PoolPlace
 from reconciler.quantity import parse
 from reconciler.spec.choices import CapacitySource
-from tests.unit.capacity.worlds import POOL, amounts, at, look, remembered, rules, seen
+from tests.unit.capacity.ledgers import POOL, amounts, at, look, remembered, rules, seen
 
 texts = st.text(st.characters(codec="utf-8"), max_size=8)
 times = st.integers(-(10**6), 10**6).map(at)

@@ -7,26 +7,30 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reconciler.checking import Reason, Verdict
-from tests.unit.checking.jobs import (
+from tests.builders import (
     LEAST,
     PRIORITY,
     Document,
     asking,
+    cluster_queue,
+    cpu_group,
     deployment,
+    flavor_quotas,
     job,
     job_set,
     mini_cluster,
+    node_affinity,
     pod,
     pod_spec,
     pytorch_job,
     ray_job,
+    requirement,
+    resource_group,
 )
 
-KUEUE = "kueue.x-k8s.io/v1beta2"
 EIGHT = {"cpu": "8", "memory": "32Gi"}
 ON_SMALL = [("small", EIGHT)]
 ON_BOTH = [("small", EIGHT), ("big", {"cpu": "16", "memory": "64Gi"})]
-LABEL = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,27 +56,20 @@ def never(manifest: Document, reason: Reason, **more: Any) -> Case:
     return Case(manifest, Verdict.NEVER, reason, **more)
 
 
-def affinity(key: str, operator: str, *values: str) -> Document:
-    term = {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
-    return {"nodeAffinity": {LABEL: {"nodeSelectorTerms": [term]}}}
-
-
-def queue(name: str, quota: list[tuple[str, dict[str, Any]]], **more: Any) -> Document:
-    """A ClusterQueue with a group for each set of resources; a resource with limits is a map."""
+def quota_groups(quota: list[tuple[str, dict[str, Any]]]) -> list[Document]:
+    """A group for each set of resources; a resource with limits is a map."""
     groups: dict[tuple[str, ...], list[Document]] = {}
-    for flavor, amounts in quota:
+    for name, amounts in quota:
         entries = [
             {"name": key, **(value if isinstance(value, dict) else {"nominalQuota": value})}
             for key, value in amounts.items()
         ]
-        groups.setdefault(tuple(amounts), []).append({"name": flavor, "resources": entries})
-    listed = [{"coveredResources": list(names), "flavors": flavors} for names, flavors in groups.items()]
-    spec = {"namespaceSelector": {}, "resourceGroups": listed, **more}
-    return {"apiVersion": KUEUE, "kind": "ClusterQueue", "metadata": {"name": name}, "spec": spec}
+        groups.setdefault(tuple(amounts), []).append(flavor_quotas(name, *entries))
+    return [resource_group(list(names), *flavors) for names, flavors in groups.items()]
 
 
 def lender(name: str, **limits: str) -> Document:
-    return queue(f"{name}-lender", [("small", {"cpu": {"nominalQuota": "8", **limits}})], cohortName=name)
+    return cluster_queue(f"{name}-lender", cpu_group("8", of="small", **limits), cohortName=name)
 
 
 CPU_ONLY = [("small", {"cpu": "8"})]
@@ -117,10 +114,18 @@ CASES = (
     ),
     Case(job("strangelabel", pod_spec(asking(cpu="1"), nodeSelector={"zone": "mars"}))),
     Case(
-        job("byaffinity", pod_spec(asking(cpu="1"), affinity=affinity("pool", "In", "big"), tolerations=[TOLERATION])),
+        job(
+            "byaffinity",
+            pod_spec(
+                asking(cpu="1"), affinity=node_affinity([requirement("pool", "In", "big")]), tolerations=[TOLERATION]
+            ),
+        ),
         quota=ON_BOTH,
     ),
-    never(job("noaffinity", pod_spec(asking(cpu="1"), affinity=affinity("pool", "NotIn", "small"))), Reason.NO_FLAVOR),
+    never(
+        job("noaffinity", pod_spec(asking(cpu="1"), affinity=node_affinity([requirement("pool", "NotIn", "small")]))),
+        Reason.NO_FLAVOR,
+    ),
     Case(job("nextflavor", pod_spec(asking(cpu="10"), tolerations=[TOLERATION])), quota=ON_BOTH),
     Case(
         job("twogroups", pod_spec(asking(cpu="1", gpu="2"))),

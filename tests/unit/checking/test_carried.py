@@ -8,10 +8,9 @@ from reconciler.checking import FleetState, Reason, Verdict, carried_frameworks
 from reconciler.checking.kinds import FORMS
 from reconciler.objects import ClusterName
 from reconciler.spec.kubestellar import KNOWN_KINDS, CarriedKind, read_kubestellar
-from tests.unit.checking.fleets import FLAVOR, SENT, TENANT, answer, state_of
-from tests.unit.checking.jobs import (
+from tests.builders import (
     LEAST,
-    QUEUE,
+    QUEUE_NAME,
     Document,
     asking,
     deployment,
@@ -23,6 +22,7 @@ from tests.unit.checking.jobs import (
     pytorch_job,
     ray_job,
 )
+from tests.unit.checking.answers import FLAVOR, TENANT, answer, research_queue, state_of
 
 HUB = ClusterName("hub")
 ONE = pod_spec(asking(cpu="1"))
@@ -33,19 +33,19 @@ RAY = {"apiVersion": "ray.io/v1", "kind": "RayJob", "templates": ["spec.rayClust
 @pytest.fixture
 def carrying() -> FleetState:
     """A queue that KubeStellar serves, on a manager whose Kueue takes every kind of job."""
-    fleet = state_of(FLAVOR, SENT.replace("multikueue", "kubestellar"), TENANT)
+    fleet = state_of(FLAVOR, research_queue(dispatch="kubestellar"), TENANT)
     hub = fleet.clusters[HUB]
     settings = replace(hub.facts.settings, frameworks=tuple(form.framework for form in FORMS.values()))
     return replace(fleet, clusters={**fleet.clusters, HUB: replace(hub, facts=replace(hub.facts, settings=settings))})
 
 
 def in_queue(manifest: Document) -> Document:
-    manifest["metadata"].setdefault("labels", {})[QUEUE] = "research"
+    manifest["metadata"].setdefault("labels", {})[QUEUE_NAME] = "research"
     return manifest
 
 
 def cron_job() -> Document:
-    template = {"metadata": {"labels": {QUEUE: "research"}}, "spec": {"template": {"spec": ONE}}}
+    template = {"metadata": {"labels": {QUEUE_NAME: "research"}}, "spec": {"template": {"spec": ONE}}}
     metadata = {"name": "nightly", "namespace": "jobs"}
     return {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": metadata, "spec": {"jobTemplate": template}}
 
@@ -83,7 +83,7 @@ def test_kind_that_kubestellar_does_not_carry_is_never_admitted(
 
 def test_job_whose_pods_alone_name_the_queue_is_never_admitted(carrying: FleetState) -> None:
     manifest = job("a", ONE, queue="")
-    manifest["spec"]["template"]["metadata"] = {"labels": {QUEUE: "research"}}
+    manifest["spec"]["template"]["metadata"] = {"labels": {QUEUE_NAME: "research"}}
     assert [one.problem for one in answer(manifest, carrying, "hub").objections] == [
         "KubeStellar cannot carry plain pods"
     ]
@@ -115,7 +115,7 @@ def test_job_of_which_kueue_would_admit_a_part_is_never_carried(carrying: FleetS
 
 
 def test_mini_cluster_stays_on_the_manager(carrying: FleetState) -> None:
-    manifest = mini_cluster("a", 1, containers=[asking(cpu="1")], jobLabels={QUEUE: "research"})
+    manifest = mini_cluster("a", 1, containers=[asking(cpu="1")], jobLabels={QUEUE_NAME: "research"})
     found = answer(manifest, carrying, "hub")
     assert [one.reason for one in found.objections] == [Reason.NOT_SENT]
     assert found.notes == ()

@@ -3,12 +3,13 @@
 import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+from tests.builders import Document, asking, job, mini_cluster, pod_spec
 from tests.support import ROOT, Kfleet, kfleet_program
-from tests.unit.checking.jobs import Document, asking, job, mini_cluster, pod_spec
 
 EXAMPLE = ("--repo", str(ROOT))
 ONE = pod_spec(asking(cpu="1"))
@@ -19,10 +20,8 @@ def written(tmp_path: Path) -> Path:
     return tmp_path / "jobs.yaml"
 
 
-def genomics(name: str, pod: Document = ONE, queue: str = "genomics", **spec: object) -> Document:
-    manifest = job(name, pod, queue=queue, **spec)
-    manifest["metadata"]["namespace"] = "genomics"
-    return manifest
+def genomics(name: str, pod: Document = ONE, queue: str = "genomics", **spec: Any) -> Document:
+    return job(name, pod, namespace="genomics", queue=queue, **spec)
 
 
 def test_check_of_admitted_jobs_ends_with_0(kfleet_in_process: Kfleet, written: Path) -> None:

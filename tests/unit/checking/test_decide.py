@@ -1,6 +1,7 @@
 """Which cluster answers, and what it says; what Kueue itself says to the same is asked elsewhere."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -9,8 +10,26 @@ from reconciler.checking.decide import RUNS_UNSEEN
 from reconciler.checking.fit import MOST_COPIES
 from reconciler.checking.model import Objection
 from reconciler.objects import ClusterName
-from tests.unit.checking.fleets import FLAVOR, QUEUE, SENT, TENANT, answer, checked, state_of
-from tests.unit.checking.jobs import Document, asking, deployment, job, mini_cluster, pod, pod_spec
+from tests.builders import (
+    CLUSTERS,
+    Document,
+    annotated,
+    asking,
+    cluster_document,
+    deployment,
+    flavor,
+    job,
+    local_queue,
+    mini_cluster,
+    native,
+    observed_flavor,
+    pod,
+    pod_spec,
+    queue,
+    quota,
+    tenant,
+)
+from tests.unit.checking.answers import FLAVOR, QUEUE, SENT, TENANT, answer, checked, research_queue, state_of
 
 EAST, WEST, PICKY = ClusterName("east"), ClusterName("west"), ClusterName("picky")
 ONE = pod_spec(asking(cpu="1"))
@@ -33,7 +52,7 @@ def reasons(found: Answer) -> list[Reason]:
     return [objection.reason for objection in found.objections]
 
 
-def research(pod: Document, **spec: object) -> Document:
+def research_job(pod: Document, **spec: Any) -> Document:
     return job("a", pod, queue="research", **spec)
 
 
@@ -43,51 +62,51 @@ def labelled(manifest: Document) -> Document:
 
 
 def test_check_asks_every_cluster_that_has_the_queue(plain: FleetState) -> None:
-    found = checked(research(ONE), plain)
+    found = checked(research_job(ONE), plain)
     assert [(one.cluster, one.runs_on) for one in found.answers] == [(EAST, (EAST,)), (WEST, (WEST,))]
     assert found.verdict is Verdict.ADMITTED
 
 
 def test_check_asks_the_cluster_that_is_named(plain: FleetState) -> None:
-    assert [one.cluster for one in checked(research(ONE), plain, "west").answers] == [WEST]
+    assert [one.cluster for one in checked(research_job(ONE), plain, "west").answers] == [WEST]
 
 
 def test_check_asks_the_manager_where_it_has_the_queue(sent: FleetState) -> None:
-    found = answer(research(ONE), sent)
+    found = answer(research_job(ONE), sent)
     assert (found.cluster, found.verdict, found.runs_on) == ("hub", Verdict.ADMITTED, (EAST, WEST))
     assert [one.assignments[0].flavors for one in found.workers] == [{"cpu": "cpu"}] * 2
 
 
 def test_check_gives_a_document_the_best_of_its_answers(plain: FleetState) -> None:
     stopped = replace(plain, clusters={**plain.clusters, EAST: replace(plain.clusters[EAST], queues={})})
-    found = checked(research(ONE), stopped)
+    found = checked(research_job(ONE), stopped)
     assert [one.verdict for one in found.answers] == [Verdict.NEVER, Verdict.ADMITTED]
     assert found.verdict is Verdict.ADMITTED
 
 
 def test_job_that_fits_the_sum_of_the_workers_but_none_of_them_is_never_admitted(sent: FleetState) -> None:
-    found = answer(research(TEN), sent)
+    found = answer(research_job(TEN), sent)
     assert (found.verdict, reasons(found)) == (Verdict.NEVER, [Reason.NO_WORKER])
     assert [reasons(one) for one in found.workers] == [[Reason.TOO_LARGE]] * 2
 
 
 def test_job_runs_on_the_workers_that_have_room_for_it(sent: FleetState) -> None:
     less = replace(sent, clusters={**sent.clusters, EAST: replace(sent.clusters[EAST], local_queues={})})
-    found = answer(research(ONE), less)
+    found = answer(research_job(ONE), less)
     assert (found.verdict, found.runs_on) == (Verdict.ADMITTED, (WEST,))
     assert reasons(found.workers[0]) == [Reason.NO_LOCAL_QUEUE]
 
 
 def test_worker_that_was_not_seen_is_not_guessed(sent: FleetState) -> None:
     seen = {name: state for name, state in sent.clusters.items() if name == "hub"}
-    found = answer(research(ONE), replace(sent, clusters=seen, lost={EAST: "timed out", WEST: "timed out"}))
+    found = answer(research_job(ONE), replace(sent, clusters=seen, lost={EAST: "timed out", WEST: "timed out"}))
     assert (found.verdict, reasons(found)) == (Verdict.UNKNOWN, [Reason.NO_WORKER])
     assert found.workers[0].objections == (Objection(Verdict.UNKNOWN, Reason.NOT_SEEN, "timed out"),)
 
 
 def test_cluster_that_was_not_seen_is_unknown(plain: FleetState) -> None:
     nothing = replace(plain, clusters={}, lost={ClusterName("hub"): "timed out"})
-    assert answer(research(ONE), nothing).verdict is Verdict.UNKNOWN
+    assert answer(research_job(ONE), nothing).verdict is Verdict.UNKNOWN
 
 
 def test_mini_cluster_is_kept_off_a_queue_that_sends_its_jobs_away(sent: FleetState) -> None:
@@ -99,14 +118,14 @@ def test_mini_cluster_is_kept_off_a_queue_that_sends_its_jobs_away(sent: FleetSt
 
 
 def test_job_that_somebody_else_manages_is_not_sent(sent: FleetState) -> None:
-    found = answer(research(ONE, managedBy="example.org/other"), sent)
+    found = answer(research_job(ONE, managedBy="example.org/other"), sent)
     assert reasons(found) == [Reason.NOT_SENT]
-    assert answer(research(ONE, managedBy="kueue.x-k8s.io/multikueue"), sent).verdict is Verdict.ADMITTED
+    assert answer(research_job(ONE, managedBy="kueue.x-k8s.io/multikueue"), sent).verdict is Verdict.ADMITTED
 
 
 def test_kind_without_an_adapter_is_not_sent(sent: FleetState) -> None:
     spark = replace_framework(sent, "sparkoperator.k8s.io/sparkapplication")
-    manifest = research(ONE)
+    manifest = research_job(ONE)
     (found,) = checked_as(manifest, spark, "sparkoperator.k8s.io/sparkapplication")
     assert reasons(found)[0] is Reason.NOT_SENT
 
@@ -126,7 +145,7 @@ def checked_as(manifest: Document, fleet: FleetState, framework: str) -> tuple[A
 
 
 def test_kind_that_kueue_does_not_manage_is_not_queued(plain: FleetState) -> None:
-    found = answer(research(ONE), replace_framework(plain, "pod"), "east")
+    found = answer(research_job(ONE), replace_framework(plain, "pod"), "east")
     assert (found.verdict, reasons(found)) == (Verdict.NOT_QUEUED, [Reason.NO_INTEGRATION])
     assert "integrations.frameworks" in found.objections[0].remedy
 
@@ -139,18 +158,17 @@ def test_pods_of_kueues_own_namespace_are_left_alone(plain: FleetState) -> None:
 
 def selecting(version: str = "0.19.0") -> FleetState:
     """A worker `picky` whose Kueue manages the namespaces of team a; namespace jobs is of no team."""
-    config = "{managedJobsNamespaceSelector: {matchLabels: {team: a}}}"
+    config = {"managedJobsNamespaceSelector": {"matchLabels": {"team": "a"}}}
     return state_of(
         FLAVOR,
         QUEUE,
         TENANT,
-        f"kind: Cluster\nmetadata: {{name: picky}}\n"
-        f"spec: {{role: worker, kueue: {{version: {version}, config: {config}}}}}\n",
+        cluster_document("picky", kueue={"version": version, "config": config}),
     )
 
 
 @pytest.mark.parametrize(
-    "manifest", [research(ONE), labelled(deployment("a", ONE, replicas=2))], ids=["Job", "Deployment"]
+    "manifest", [research_job(ONE), labelled(deployment("a", ONE, replicas=2))], ids=["Job", "Deployment"]
 )
 def test_job_in_a_namespace_that_kueue_leaves_out_is_held_back_for_ever(manifest: Document) -> None:
     found = answer(manifest, selecting(), "picky")
@@ -184,21 +202,21 @@ def test_what_kueue_never_sees_in_a_namespace_that_it_leaves_out_is_not_queued()
 
 def test_old_kueue_asks_its_namespace_selector_about_bare_pods_alone() -> None:
     old = selecting("0.14.0")
-    assert answer(research(ONE), old, "picky").verdict is Verdict.ADMITTED
+    assert answer(research_job(ONE), old, "picky").verdict is Verdict.ADMITTED
     assert answer(labelled(pod("a", ONE)), old, "picky").verdict is Verdict.NOT_QUEUED
 
 
 def test_worker_that_leaves_the_namespace_out_does_not_take_a_job() -> None:
     sent = state_of(FLAVOR, SENT, TENANT)
     east = replace(sent.clusters[EAST], facts=selecting().clusters[PICKY].facts)
-    found = answer(research(ONE), replace(sent, clusters={**sent.clusters, EAST: east}))
+    found = answer(research_job(ONE), replace(sent, clusters={**sent.clusters, EAST: east}))
     assert (found.runs_on, reasons(found.workers[0])) == ((WEST,), [Reason.NOT_SELECTED])
 
 
 def test_namespace_that_kueue_may_leave_out_is_unknown_offline() -> None:
     fleet = selecting()
     unheld = replace(fleet, clusters={PICKY: replace(fleet.clusters[PICKY], namespaces={})})
-    found = answer(research(ONE), unheld, "picky")
+    found = answer(research_job(ONE), unheld, "picky")
     assert (found.verdict, reasons(found)) == (Verdict.UNKNOWN, [Reason.NOT_SEEN])
 
 
@@ -207,8 +225,8 @@ def test_namespace_that_kueue_may_leave_out_is_unknown_offline() -> None:
     [("0.19.0", Verdict.NOT_QUEUED), ("0.16.2", Verdict.NEVER)],
 )
 def test_job_in_kueues_own_namespace_is_seen_by_the_webhooks_of_an_old_kueue(version: str, verdict: Verdict) -> None:
-    own = f"kind: Cluster\nmetadata: {{name: own}}\nspec: {{role: worker, kueue: {{version: {version}}}}}\n"
-    manifest = research(ONE)
+    own = cluster_document("own", kueue={"version": version})
+    manifest = research_job(ONE)
     manifest["metadata"]["namespace"] = "kueue-system"
     assert answer(manifest, state_of(FLAVOR, QUEUE, TENANT, own), "own").verdict is verdict
     stateful = deployment("a", ONE, replicas=1, kind="StatefulSet")
@@ -226,14 +244,14 @@ def test_job_without_a_label_is_held_back_where_kueue_manages_all(plain: FleetSt
 
 
 def test_job_without_a_label_goes_to_the_default_queue() -> None:
-    fleet = state_of(FLAVOR, QUEUE, TENANT.replace("queue: research", "queue: research, localQueue: default"))
+    fleet = state_of(FLAVOR, QUEUE, tenant("jobs", "research", localQueue="default"))
     found = answer(job("a", ONE, queue=""), fleet, "east")
     assert (found.verdict, found.queue, found.cluster_queue) == (Verdict.ADMITTED, "default", "research")
 
 
 def test_default_queue_is_unknown_to_an_old_kueue() -> None:
-    old = "kind: Cluster\nmetadata: {name: old}\nspec: {role: worker, kueue: {version: 0.11.4}}\n"
-    fleet = state_of(FLAVOR, QUEUE, TENANT.replace("queue: research", "queue: research, localQueue: default"), old)
+    old = cluster_document("old", kueue={"version": "0.11.4"})
+    fleet = state_of(FLAVOR, QUEUE, tenant("jobs", "research", localQueue="default"), old)
     assert answer(job("a", ONE, queue=""), fleet, "old").verdict is Verdict.NOT_QUEUED
 
 
@@ -243,53 +261,41 @@ def test_misspelt_queue_gets_a_suggestion(plain: FleetState) -> None:
 
 
 def test_objections_of_a_queue_are_told_at_once() -> None:
-    manifest = research(TEN, labels={"kueue.x-k8s.io/priority-class": "high"})
-    stopped = state_of(FLAVOR, QUEUE.replace("spec:\n", "spec:\n  stopPolicy: Hold\n"), TENANT)
+    manifest = research_job(TEN, labels={"kueue.x-k8s.io/priority-class": "high"})
+    stopped = state_of(FLAVOR, research_queue(stopPolicy="Hold"), TENANT)
     found = answer(manifest, stopped, "east")
     assert reasons(found) == [Reason.STOPPED, Reason.NO_PRIORITY_CLASS, Reason.TOO_LARGE]
     assert found.verdict is Verdict.NEVER
 
 
 def test_capacity_that_nobody_saw_is_unknown_offline() -> None:
-    seen = "kind: Flavor\nmetadata: {name: cpu}\nspec: {nodeLabels: {pool: cpu}, capacity: {source: nodes}}\n"
-    found = answer(research(ONE), state_of(seen, QUEUE, TENANT), "east")
+    seen = observed_flavor("cpu", "nodes", nodeLabels={"pool": "cpu"})
+    found = answer(research_job(ONE), state_of(seen, QUEUE, TENANT), "east")
     assert (found.verdict, reasons(found)) == (Verdict.UNKNOWN, [Reason.NOT_SEEN])
     assert found.objections[0].remedy == "look at the clusters with --live"
 
 
 def test_queue_that_is_made_of_pools_is_unknown_offline() -> None:
-    local = (
-        "apiVersion: kueue.x-k8s.io/v1beta2\nkind: LocalQueue\nmetadata: {name: pools, namespace: jobs}\n"
-        "spec: {clusterQueue: pools}\n"
-    )
     master = (
         "apiVersion: vk.io/v1\nkind: MasterQueue\nmetadata: {name: pools}\nspec:\n  template: {cohort: c}\n  flavors:\n"
         "  - name: nats\n    natsFlavor: {natsConnector: 'nats://nats:4222', natsSubject: interlink.resources,"
         " virtualNode: vk, pools: [a]}\n"
     )
-    found = answer(job("a", ONE, queue="pools"), state_of(local, master), "hub")
+    found = answer(job("a", ONE, queue="pools"), state_of(local_queue("pools", "jobs", "pools"), master), "hub")
     assert (found.verdict, reasons(found)) == (Verdict.UNKNOWN, [Reason.NOT_SEEN])
 
 
 def test_namespace_whose_labels_nobody_knows_is_unknown_offline() -> None:
-    selecting = QUEUE.replace("spec:\n", "spec:\n  namespaceSelector: {matchLabels: {team: a}}\n")
-    local = (
-        "apiVersion: kueue.x-k8s.io/v1beta2\nkind: LocalQueue\n"
-        "metadata: {name: research, namespace: jobs, annotations: {kfleet.dev/clusters: east}}\n"
-        "spec: {clusterQueue: research}\n"
-    )
-    found = answer(research(ONE), state_of(FLAVOR, selecting, local), "east")
+    selecting = research_queue(namespaceSelector={"matchLabels": {"team": "a"}})
+    local = annotated(local_queue("research", "jobs", "research"), {CLUSTERS: "east"})
+    found = answer(research_job(ONE), state_of(FLAVOR, selecting, local), "east")
     assert (found.verdict, reasons(found)) == (Verdict.UNKNOWN, [Reason.NOT_SEEN])
 
 
 def test_check_of_others_is_told_as_a_note() -> None:
-    asking_others = QUEUE.replace("spec:\n", "spec:\n  admissionChecks: [budget]\n")
-    budget = (
-        "apiVersion: kueue.x-k8s.io/v1beta2\nkind: AdmissionCheck\n"
-        "metadata: {name: budget, annotations: {kfleet.dev/clusters: workers}}\n"
-        "spec: {controllerName: example.org/b}\n"
-    )
-    found = answer(research(ONE), state_of(FLAVOR, TENANT, asking_others, budget), "east")
+    asking_others = research_queue(admissionChecks=["budget"])
+    budget = native("AdmissionCheck", "budget", {"controllerName": "example.org/b"}, "workers")
+    found = answer(research_job(ONE), state_of(FLAVOR, TENANT, asking_others, budget), "east")
     assert (found.verdict, found.notes) == (
         Verdict.ADMITTED,
         ("then example.org/b decides too (AdmissionCheck budget)",),
@@ -297,7 +303,7 @@ def test_check_of_others_is_told_as_a_note() -> None:
 
 
 def test_priority_class_of_pods_is_only_a_note_offline(plain: FleetState) -> None:
-    found = answer(research(pod_spec(asking(cpu="1"), priorityClassName="high")), plain, "east")
+    found = answer(research_job(pod_spec(asking(cpu="1"), priorityClassName="high")), plain, "east")
     assert (found.verdict, found.notes) == (
         Verdict.ADMITTED,
         ("whether there is a PriorityClass high is not known",),
@@ -331,7 +337,7 @@ def test_deployment_with_more_replicas_than_are_played_is_unknown(plain: FleetSt
 def test_resources_that_kueue_does_not_count_need_no_quota() -> None:
     config = "{resources: {excludeResourcePrefixes: [example.org/]}}"
     cluster = f"kind: Cluster\nmetadata: {{name: own}}\nspec: {{role: worker, kueue: {{config: {config}}}}}\n"
-    manifest = research(pod_spec({"name": "a", "resources": {"requests": {"cpu": "1", "example.org/disk": "4"}}}))
+    manifest = research_job(pod_spec({"name": "a", "resources": {"requests": {"cpu": "1", "example.org/disk": "4"}}}))
     fleet = state_of(FLAVOR, QUEUE, TENANT, cluster)
     assert answer(manifest, fleet, "own").verdict is Verdict.ADMITTED
     assert reasons(answer(manifest, fleet, "east")) == [Reason.NOT_COVERED]
@@ -339,7 +345,7 @@ def test_resources_that_kueue_does_not_count_need_no_quota() -> None:
 
 def test_cohorts_that_are_their_own_ancestors_admit_nothing(plain: FleetState) -> None:
     state = replace(plain.clusters[EAST], tree=None, usage={})
-    found = answer(research(ONE), replace(plain, clusters={EAST: state}), "east")
+    found = answer(research_job(ONE), replace(plain, clusters={EAST: state}), "east")
     assert (found.verdict, reasons(found)) == (Verdict.NEVER, [Reason.INACTIVE])
 
 
@@ -347,7 +353,7 @@ def test_what_is_not_played_is_told_as_a_note(plain: FleetState) -> None:
     state = plain.clusters[EAST]
     settings = replace(state.facts.settings, transformed=frozenset({"cpu"}))
     fleet = replace(plain, clusters={EAST: replace(state, facts=replace(state.facts, settings=settings))})
-    manifest = research(ONE)
+    manifest = research_job(ONE)
     manifest["spec"]["template"]["metadata"] = {"annotations": {"kueue.x-k8s.io/podset-preferred-topology": "rack"}}
     found = answer(manifest, fleet, "east")
     assert found.notes == (
@@ -358,7 +364,7 @@ def test_what_is_not_played_is_told_as_a_note(plain: FleetState) -> None:
 
 def test_queue_that_sends_its_jobs_nowhere_admits_nothing(sent: FleetState) -> None:
     hub = sent.clusters[ClusterName("hub")]
-    found = answer(research(ONE), replace(sent, clusters={hub.name: replace(hub, multikueue_configs={})}))
+    found = answer(research_job(ONE), replace(sent, clusters={hub.name: replace(hub, multikueue_configs={})}))
     assert [one.problem for one in found.objections] == ["the queue has no worker"]
     assert found.verdict is Verdict.NEVER
 
@@ -368,7 +374,7 @@ def test_priority_class_of_a_workload_is_needed_on_the_manager_alone() -> None:
         "apiVersion: kueue.x-k8s.io/v1beta2\nkind: WorkloadPriorityClass\n"
         "metadata: {name: high, annotations: {kfleet.dev/clusters: hub}}\nvalue: 100\n"
     )
-    manifest = research(ONE, labels={"kueue.x-k8s.io/priority-class": "high"})
+    manifest = research_job(ONE, labels={"kueue.x-k8s.io/priority-class": "high"})
     assert answer(manifest, state_of(FLAVOR, SENT, TENANT, high)).runs_on == (EAST, WEST)
     assert reasons(answer(manifest, state_of(FLAVOR, QUEUE, TENANT, high), "east")) == [Reason.NO_PRIORITY_CLASS]
 
@@ -377,7 +383,7 @@ def test_priority_class_of_pods_is_needed_where_they_run(sent: FleetState) -> No
     east = sent.clusters[EAST]
     bare = replace(east, facts=replace(east.facts, pod_priorities=frozenset()))
     found = answer(
-        research(pod_spec(asking(cpu="1"), priorityClassName="high")),
+        research_job(pod_spec(asking(cpu="1"), priorityClassName="high")),
         replace(sent, clusters={**sent.clusters, EAST: bare}),
     )
     assert (found.runs_on, reasons(found.workers[0])) == ((WEST,), [Reason.NO_PRIORITY_CLASS])
@@ -386,7 +392,7 @@ def test_priority_class_of_pods_is_needed_where_they_run(sent: FleetState) -> No
 def test_worker_that_the_manager_cannot_reach_gets_no_job_now(sent: FleetState) -> None:
     hub = sent.clusters[ClusterName("hub")]
     lost = replace(sent, clusters={**sent.clusters, hub.name: with_connections(hub, EAST)})
-    found = answer(research(ONE), lost)
+    found = answer(research_job(ONE), lost)
     assert (found.verdict, found.runs_on) == (Verdict.ADMITTED, (WEST,))
     assert found.workers[0].objections == (
         Objection(
@@ -397,7 +403,7 @@ def test_worker_that_the_manager_cannot_reach_gets_no_job_now(sent: FleetState) 
         ),
     )
     nowhere = replace(sent, clusters={**sent.clusters, hub.name: with_connections(hub, EAST, WEST)})
-    assert answer(research(ONE), nowhere).verdict is Verdict.WAITS
+    assert answer(research_job(ONE), nowhere).verdict is Verdict.WAITS
 
 
 def with_connections(hub: ClusterState, *lost: ClusterName) -> ClusterState:
@@ -428,11 +434,10 @@ def with_connections(hub: ClusterState, *lost: ClusterName) -> ClusterState:
 )
 def test_old_kueue_holds_a_flavor_against_the_labels_of_its_whole_group(version: str, verdict: Verdict) -> None:
     """https://github.com/kubernetes-sigs/kueue/issues/12446"""
-    bare = (
-        "kind: Flavor\nmetadata: {name: any}\nspec: {capacity: {source: static, resources: {cpu: 16, memory: 64Gi}}}\n"
-    )
-    both = QUEUE.replace("}]\n", "}, {flavor: any, resources: {cpu: 50%, memory: 50%}}]\n")
-    old = f"kind: Cluster\nmetadata: {{name: old}}\nspec: {{role: worker, kueue: {{version: {version}}}}}\n"
+    half = {"cpu": "50%", "memory": "50%"}
+    bare = flavor("any", {"cpu": 16, "memory": "64Gi"})
+    both = queue("research", quota("cpu", half), quota("any", half))
+    old = cluster_document("old", kueue={"version": version})
     fleet = state_of(FLAVOR, bare, both, TENANT, old)
-    assert answer(research({**ONE, "nodeSelector": {"pool": "gpu"}}), fleet, "old").verdict is verdict
-    assert answer(research({**ONE, "nodeSelector": {"zone": "mars"}}), fleet, "old").verdict is Verdict.ADMITTED
+    assert answer(research_job({**ONE, "nodeSelector": {"pool": "gpu"}}), fleet, "old").verdict is verdict
+    assert answer(research_job({**ONE, "nodeSelector": {"zone": "mars"}}), fleet, "old").verdict is Verdict.ADMITTED

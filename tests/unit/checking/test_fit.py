@@ -15,15 +15,24 @@ from reconciler.checking import (
     build_state,
 )
 from reconciler.objects import ClusterName
-from tests.cluster.checking.worlds import FRAMEWORKS, objects
-from tests.unit.checking.cases import CASES, KUEUE, Case, lender, queue
-from tests.unit.checking.fleets import answer
-from tests.unit.checking.jobs import Document, asking, job, pod_spec
+from tests.builders import (
+    Document,
+    asking,
+    cluster_queue,
+    cpu_group,
+    job,
+    local_queue,
+    namespace_object,
+    native,
+    pod_spec,
+)
+from tests.cluster.checking.case_queues import FRAMEWORKS, objects
+from tests.unit.checking.answers import answer
+from tests.unit.checking.cases import CASES, Case, lender
 
 ONLY = ClusterName("only")
 FACTS = Facts(AdmissionSettings(FRAMEWORKS, namespaces={}), is_live=True, pod_priorities=frozenset())
 STATE = build_state(ONLY, objects(CASES), FACTS)
-LOCAL = {"apiVersion": KUEUE, "kind": "LocalQueue", "metadata": {"name": "a", "namespace": "jobs"}}
 # Nobody is there before it in a state that was just made.
 FRESH = [case for case in CASES if not case.filler]
 
@@ -73,10 +82,8 @@ def used(manifest: Document, cpu: str, **status: Any) -> Document:
 
 
 def state(*manifests: Document) -> ClusterState:
-    local = {**LOCAL, "spec": {"clusterQueue": "a"}}
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "jobs"}}
-    small = {"apiVersion": KUEUE, "kind": "ResourceFlavor", "metadata": {"name": "small"}}
-    return build_state(ONLY, (local, namespace, small, *manifests), FACTS)
+    own = local_queue("a", "jobs", "a"), namespace_object("jobs"), native("ResourceFlavor", "small")
+    return build_state(ONLY, (*own, *manifests), FACTS)
 
 
 def ask(cpu: str, *manifests: Document) -> Answer:
@@ -84,7 +91,7 @@ def ask(cpu: str, *manifests: Document) -> Answer:
 
 
 def test_queue_in_use_lets_a_job_wait_that_would_fit_when_empty() -> None:
-    busy = used(queue("a", [("small", {"cpu": "8"})]), "6")
+    busy = used(cluster_queue("a", cpu_group("8", of="small")), "6")
     assert ask("2", busy).verdict is Verdict.ADMITTED
     found = ask("3", busy)
     assert (found.verdict, [one.reason for one in found.objections]) == (Verdict.WAITS, [Reason.NO_ROOM])
@@ -93,7 +100,7 @@ def test_queue_in_use_lets_a_job_wait_that_would_fit_when_empty() -> None:
 
 
 def test_room_of_a_cohort_counts_what_others_borrowed() -> None:
-    own = queue("a", [("small", {"cpu": "4"})], cohortName="c")
+    own = cluster_queue("a", cpu_group("4", of="small"), cohortName="c")
     others = used(lender("c"), "7")
     assert ask("5", own, others).verdict is Verdict.ADMITTED
     assert ask("6", own, others).verdict is Verdict.WAITS
@@ -101,12 +108,12 @@ def test_room_of_a_cohort_counts_what_others_borrowed() -> None:
 
 
 def test_queue_with_more_admitted_than_it_has_left_shows_nothing_left() -> None:
-    found = ask("1", used(queue("a", [("small", {"cpu": "2"})]), "5"))
+    found = ask("1", used(cluster_queue("a", cpu_group("2", of="small")), "5"))
     assert found.objections[0].problem == "flavor small: cpu 1 is wanted, and 0 is left now"
 
 
 def test_strict_queue_keeps_the_order_of_those_who_wait() -> None:
-    strict = queue("a", [("small", {"cpu": "8"})], queueingStrategy="StrictFIFO")
+    strict = cluster_queue("a", cpu_group("8", of="small"), queueingStrategy="StrictFIFO")
     assert ask("1", used(strict, "0", pendingWorkloads=0)).verdict is Verdict.ADMITTED
     found = ask("1", used(strict, "0", pendingWorkloads=2))
     assert (found.verdict, found.objections[0].reason) == (Verdict.WAITS, Reason.NO_ROOM)
@@ -114,28 +121,27 @@ def test_strict_queue_keeps_the_order_of_those_who_wait() -> None:
 
 def test_inactive_queue_says_why() -> None:
     condition = {"type": "Active", "status": "False", "reason": "FlavorNotFound", "message": "no flavor b"}
-    found = ask("1", used(queue("a", [("small", {"cpu": "8"})]), "0", conditions=[condition]))
+    found = ask("1", used(cluster_queue("a", cpu_group("8", of="small")), "0", conditions=[condition]))
     assert (found.verdict, found.objections[0].problem) == (Verdict.WAITS, "ClusterQueue a is inactive: no flavor b")
 
 
 def test_namespace_that_is_not_there_admits_nothing() -> None:
-    manifest = job("a", pod_spec(asking(cpu="1")))
-    manifest["metadata"]["namespace"] = "gone"
-    local = {**LOCAL, "metadata": {"name": "a", "namespace": "gone"}, "spec": {"clusterQueue": "a"}}
-    found = answer(manifest, FleetState({ONLY: state(queue("a", [("small", {"cpu": "8"})]), local)}))
+    manifest = job("a", namespace="gone")
+    local = local_queue("a", "gone", "a")
+    found = answer(manifest, FleetState({ONLY: state(cluster_queue("a", cpu_group("8", of="small")), local)}))
     assert [one.reason for one in found.objections] == [Reason.NO_NAMESPACE]
 
 
 def test_flavor_that_is_missing_admits_nothing() -> None:
-    found = ask("1", queue("a", [("gone", {"cpu": "8"})]))
+    found = ask("1", cluster_queue("a", cpu_group("8", of="gone")))
     assert found.objections[0].problem == "flavor gone: there is no such ResourceFlavor"
 
 
 def test_queue_without_quota_has_no_flavor() -> None:
-    found = ask("1", queue("a", []))
+    found = ask("1", cluster_queue("a"))
     assert [one.reason for one in found.objections] == [Reason.NOT_COVERED]
 
 
 def test_cohort_that_is_its_own_ancestor_leaves_no_tree() -> None:
-    loop = {"apiVersion": KUEUE, "kind": "Cohort", "metadata": {"name": "c"}, "spec": {"parentName": "c"}}
+    loop = native("Cohort", "c", {"parentName": "c"})
     assert state(loop).tree is None

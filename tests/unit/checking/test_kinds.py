@@ -6,8 +6,8 @@ from reconciler.checking import Submission, read_submission
 from reconciler.checking.kinds import ALIKE, FORMS, NO_PODS
 from reconciler.kueue.configuration import SHIPPED_FRAMEWORKS
 from reconciler.kueue.frameworks import FRAMEWORKS
-from tests.unit.checking.jobs import (
-    QUEUE,
+from tests.builders import (
+    QUEUE_NAME,
     Document,
     asking,
     deployment,
@@ -64,7 +64,7 @@ def test_what_only_looks_like_a_number_is_none() -> None:
 
 
 def test_cron_job_is_read_by_the_jobs_that_it_makes() -> None:
-    template = {"metadata": {"labels": {QUEUE: "night"}}, "spec": {"parallelism": 2, "template": {"spec": ONE}}}
+    template = {"metadata": {"labels": {QUEUE_NAME: "night"}}, "spec": {"parallelism": 2, "template": {"spec": ONE}}}
     manifest = {
         "apiVersion": "batch/v1",
         "kind": "CronJob",
@@ -89,8 +89,8 @@ def test_deployment_is_a_workload_for_each_pod_and_a_stateful_set_is_one() -> No
 
 def test_label_on_the_pods_alone_queues_them_one_by_one() -> None:
     manifest = deployment("a", ONE, 4)
-    del manifest["metadata"]["labels"][QUEUE]
-    manifest["spec"]["template"]["metadata"]["labels"][QUEUE] = "research"
+    del manifest["metadata"]["labels"][QUEUE_NAME]
+    manifest["spec"]["template"]["metadata"]["labels"][QUEUE_NAME] = "research"
     found = read(manifest)
     assert (found.framework, found.queue, found.copies) == ("pod", "research", 4)
     assert found.notes[0].endswith("put it on the Deployment")

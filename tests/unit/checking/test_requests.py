@@ -1,7 +1,7 @@
 """What a pod asks for, as Kueue counts it."""
 
 from reconciler.checking.requests import requests_of
-from tests.unit.checking.jobs import Document, asking, pod_spec
+from tests.builders import Document, asking, pod_spec
 
 SIDE = {**asking("side", cpu="1"), "restartPolicy": "Always"}
 

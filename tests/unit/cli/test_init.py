@@ -93,7 +93,7 @@ def test_init_takes_as_many_workers_as_multikueue_does() -> None:
 
 
 def test_init_gives_odd_contexts_clean_names_of_their_own() -> None:
-    kubeconfig(Path("kubeconfig"), ODD)
+    kubeconfig(Path("kubeconfig"), [*ODD])
     assert execute(["init", "--kubeconfig", "kubeconfig"]) == 0
     assert {cluster.access.context: cluster.name for cluster in written().spec.clusters} == ODD
 

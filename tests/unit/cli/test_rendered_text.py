@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.support import ROOT, Kfleet
-from tests.unit.desired.worlds import OVERLAYS, example_fleet, render
+from tests.unit.desired.rendered_fleets import OVERLAYS, example_fleet, render
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)

@@ -1,19 +1,24 @@
-"""Revisions as text, and their difference."""
+"""Revisions as documents, and their difference."""
+
+from collections.abc import Sequence
 
 from reconciler.compare import FleetDiff, Revision, Side, compare_sides
 from reconciler.desired import compute_desired
 from reconciler.errors import Place
 from reconciler.lint import Finding, Severity, lint
-from reconciler.spec import FleetFiles, parse_fleet
-from tests.unit.desired.fleets import API, BASE
+from tests.builders import SMALL_FLEET, Document, spec_of
 
 BEFORE, AFTER = Revision("a" * 40, "merge base with main"), Revision("", "the working tree")
 
 
-def side(*documents: str, path: str = "fleet/all.yaml", base: str = BASE, revision: Revision = AFTER) -> Side:
+def side(
+    *documents: Document | str,
+    path: str = "fleet/all.yaml",
+    base: Sequence[Document] = SMALL_FLEET,
+    revision: Revision = AFTER,
+) -> Side:
     """A revision with one manager (hub), two workers (east, west) and these documents."""
-    written = (document if "apiVersion" in document else f"{API}{document}" for document in documents)
-    spec = parse_fleet(FleetFiles("test", "", {path: "\n---\n".join((base, *written)).encode()}))
+    spec = spec_of(*documents, base=base, path=path)
     return Side(revision, spec, lint(spec, compute_desired(spec)))
 
 
@@ -22,5 +27,5 @@ def unread(revision: Revision) -> Side:
     return Side(revision, None, (finding,))
 
 
-def compare(base: tuple[str, ...], head: tuple[str, ...]) -> FleetDiff:
+def compare(base: tuple[Document | str, ...], head: tuple[Document | str, ...]) -> FleetDiff:
     return compare_sides(side(*base, revision=BEFORE), side(*head))

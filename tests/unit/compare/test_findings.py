@@ -4,11 +4,11 @@ from reconciler.compare import compare_sides
 from reconciler.compare.findings import lint_news
 from reconciler.errors import Place
 from reconciler.lint import Finding, Severity
+from tests.builders import labelled_flavor, queue, quota, tenant, yaml_of
 from tests.unit.compare.sides import BEFORE, compare, side
-from tests.unit.desired.fleets import flavor, queue, tenant
 
-CPU = flavor("cpu", "{cpu: 100}")
-NIGHT = queue("night", "[{flavor: cpu, resources: {cpu: 10}}]", "  cohort: science")
+CPU = labelled_flavor("cpu", {"cpu": 100})
+NIGHT = queue("night", quota("cpu", {"cpu": 10}), cohort="science")
 LOST = tenant("lost", "nowhere")
 
 
@@ -20,7 +20,7 @@ def test_finding_of_the_base_is_no_news() -> None:
 
 def test_finding_whose_line_and_file_moved_is_no_news() -> None:
     base = side(CPU, NIGHT, LOST, revision=BEFORE)
-    head = side(LOST, "# a line\n# and another\n" + CPU, NIGHT, path="fleet/moved.yaml")
+    head = side(LOST, "# a line\n# and another\n" + yaml_of(CPU), NIGHT, path="fleet/moved.yaml")
     assert {one.place for one in base.findings}.isdisjoint(one.place for one in head.findings)
     assert compare_sides(base, head).lint.brought == ()
 
@@ -31,8 +31,8 @@ def test_finding_whose_words_changed_is_no_news() -> None:
 
 
 def test_finding_whose_entry_moved_in_its_list_is_no_news() -> None:
-    one = queue("night", "[{flavor: none, resources: {cpu: 1}}, {flavor: cpu, resources: {cpu: 10}}]")
-    two = queue("night", "[{flavor: cpu, resources: {cpu: 10}}, {flavor: none, resources: {cpu: 1}}]")
+    one = queue("night", quota("none", {"cpu": 1}), quota("cpu", {"cpu": 10}))
+    two = queue("night", quota("cpu", {"cpu": 10}), quota("none", {"cpu": 1}))
     lint = compare((CPU, one), (CPU, two)).lint
     assert lint.errors > 0
     assert (lint.brought, lint.gone) == ((), 0)
@@ -50,8 +50,8 @@ def test_finding_that_goes_is_counted() -> None:
 
 
 def test_finding_whose_file_and_entry_moved_is_no_news() -> None:
-    one = queue("night", "[{flavor: none, resources: {cpu: 1}}, {flavor: cpu, resources: {cpu: 10}}]")
-    two = queue("night", "[{flavor: cpu, resources: {cpu: 10}}, {flavor: none, resources: {cpu: 1}}]")
+    one = queue("night", quota("none", {"cpu": 1}), quota("cpu", {"cpu": 10}))
+    two = queue("night", quota("cpu", {"cpu": 10}), quota("none", {"cpu": 1}))
     base, head = side(CPU, one, revision=BEFORE), side(CPU, two, path="fleet/moved.yaml")
     assert compare_sides(base, head).lint.brought == ()
 

@@ -4,11 +4,24 @@ import pytest
 
 from reconciler.compare import compare_sides
 from reconciler.compare.model import News
+from tests.builders import (
+    SMALL_FLEET,
+    Document,
+    cluster_document,
+    flavor,
+    fleet_document,
+    labelled_flavor,
+    queue,
+    quota,
+    tenant,
+)
 from tests.unit.compare.sides import AFTER, BEFORE, compare, side, unread
-from tests.unit.desired.fleets import BASE, flavor, queue, tenant
 
-CPU = flavor("cpu", "{cpu: 100}")
-NIGHT = queue("night", "[{flavor: cpu, resources: {cpu: 10}}]", "  cohort: science")
+CPU = labelled_flavor("cpu", {"cpu": 100})
+NIGHT = queue("night", quota("cpu", {"cpu": 10}), cohort="science")
+IN_ART = queue("night", quota("cpu", {"cpu": 10}), cohort="art")
+TEST, HUB, EAST, WEST = SMALL_FLEET
+SUSPENDED_EAST = cluster_document("east", labels={"site": "a"}, suspend=True)
 ASTRO = tenant("astro", "night")
 KEY = """apiVersion: v1
 kind: Secret
@@ -42,15 +55,14 @@ def test_order_and_files_of_documents_do_not_matter() -> None:
 
 
 def test_quantity_that_is_written_otherwise_is_no_difference() -> None:
-    again = NIGHT.replace("cpu: 10}", "cpu: 10000m}")
+    again = queue("night", quota("cpu", {"cpu": "10000m"}), cohort="science")
     assert again != NIGHT
     assert compare((CPU, NIGHT), (CPU, again)).is_empty
 
 
 def test_objects_that_go_stand_before_those_that_change_and_come() -> None:
-    day = queue("day", "[{flavor: cpu, resources: {cpu: 10}}]", "  cohort: science")
-    changed = NIGHT.replace("cohort: science", "cohort: art")
-    (hub, east, _west) = compare((CPU, NIGHT, day), (CPU, changed, ASTRO)).clusters
+    day = queue("day", quota("cpu", {"cpu": 10}), cohort="science")
+    (hub, east, _west) = compare((CPU, NIGHT, day), (CPU, IN_ART, ASTRO)).clusters
     assert hub.objects == ()
     assert [(str(entry.ref), entry.news) for entry in east.objects] == [
         ("east/ClusterQueue/day", News.REMOVED),
@@ -63,7 +75,7 @@ def test_objects_that_go_stand_before_those_that_change_and_come() -> None:
 
 
 def test_changed_object_names_its_fields_before_and_after() -> None:
-    (_hub, east, _west) = compare((CPU, NIGHT), (CPU, NIGHT.replace("science", "art"))).clusters
+    (_hub, east, _west) = compare((CPU, NIGHT), (CPU, IN_ART)).clusters
     (field,) = [field for entry in east.objects for field in entry.fields]
     assert (field.path, field.old, field.new) == ("spec.cohortName", "science", "art")
 
@@ -83,7 +95,7 @@ def test_namespace_that_goes_is_let_go_of_and_not_deleted() -> None:
 
 
 def test_cluster_that_leaves_loses_everything_it_had() -> None:
-    smaller = BASE.rpartition("---")[0]
+    smaller = (TEST, HUB, EAST)
     diff = compare_sides(side(CPU, NIGHT, revision=BEFORE), side(CPU, NIGHT, base=smaller))
     (west,) = [cluster for cluster in diff.clusters if cluster.news]
     assert (west.name, west.news) == ("west", News.REMOVED)
@@ -93,7 +105,7 @@ def test_cluster_that_leaves_loses_everything_it_had() -> None:
 
 
 def test_tenant_that_changes_its_queue_loses_one_and_gains_the_other() -> None:
-    day = queue("day", "[{flavor: cpu, resources: {cpu: 10}}]", "  clusters: {names: [west]}")
+    day = queue("day", quota("cpu", {"cpu": 10}), clusters={"names": ["west"]})
     diff = compare((CPU, NIGHT, day, ASTRO), (CPU, NIGHT, day, tenant("astro", "day")))
     assert [(one.tenant, one.namespace, one.queue, one.gained, one.lost) for one in diff.access] == [
         ("astro", "astro", "day", ("west",), ()),
@@ -112,28 +124,28 @@ spec: {clusterQueue: night}
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "document", "path"),
+    ("base", "document", "path"),
     [
-        ("metadata: {name: test}", "metadata: {name: other}", "Fleet/other", "metadata.name"),
-        ("role: manager}", "role: manager, access: {context: c}}", "Cluster/hub", "spec.access"),
-        ("role: worker}", "role: worker, suspend: true}", "Cluster/east", "spec.suspend"),
+        ((fleet_document("other"), HUB, EAST, WEST), "Fleet/other", "metadata.name"),
+        ((TEST, cluster_document("hub", "manager", access={"context": "c"}), EAST, WEST), "Cluster/hub", "spec.access"),
+        ((TEST, HUB, SUSPENDED_EAST, WEST), "Cluster/east", "spec.suspend"),
     ],
 )
-def test_setting_that_no_object_shows_is_a_change(old: str, new: str, document: str, path: str) -> None:
-    diff = compare_sides(side(revision=BEFORE), side(base=BASE.replace(old, new, 1)))
+def test_setting_that_no_object_shows_is_a_change(base: tuple[Document, ...], document: str, path: str) -> None:
+    diff = compare_sides(side(revision=BEFORE), side(base=base))
     (change,) = diff.settings
     assert (change.document, [field.path for field in change.fields]) == (document, [path])
     assert not diff.is_empty
 
 
 def test_source_of_a_capacity_is_a_setting() -> None:
-    observed = flavor("cpu", "{cpu: 100}").replace("source: static, resources: {cpu: 100}", "source: nodes")
+    observed = labelled_flavor("cpu", capacity={"source": "nodes"})
     fields = [field.path for change in compare((CPU,), (observed,)).settings for field in change.fields]
     assert fields == ["spec.capacity.resources", "spec.capacity.source"]
 
 
 def test_field_of_a_flavor_that_its_object_shows_is_no_setting() -> None:
-    diff = compare((CPU,), (CPU.replace("class: cpu", "class: large"),))
+    diff = compare((CPU,), (flavor("cpu", {"cpu": 100}, nodeLabels={"class": "large"}),))
     assert diff.settings == () and diff.count(News.CHANGED) == 2
 
 
@@ -159,7 +171,7 @@ def test_head_that_cannot_be_read_is_compared_with_nothing() -> None:
 
 
 def test_base_that_cannot_be_read_leaves_the_lint_of_the_head() -> None:
-    lonely = queue("lonely", "[{flavor: nowhere, resources: {cpu: 1}}]")
+    lonely = queue("lonely", quota("nowhere", {"cpu": 1}))
     diff = compare_sides(unread(BEFORE), side(CPU, lonely))
     assert [finding.problem for finding in diff.unread_base] == ["is no YAML"]
     assert diff.clusters == () and not diff.is_compared

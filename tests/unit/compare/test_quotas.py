@@ -1,6 +1,7 @@
 """Quotas before and after: numbers, and shares of what nobody looked at."""
 
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -9,20 +10,15 @@ from hypothesis import strategies as some
 from reconciler.compare.amount import QuotaAmount, read_amount, readable, shortened
 from reconciler.compare.model import QuotaChange
 from reconciler.quantity import Quantity, parse
+from tests.builders import Document, labelled_flavor, queue, quota
 from tests.unit.compare.sides import compare
-from tests.unit.desired.fleets import flavor, queue
 
-CPU = flavor("cpu", "{cpu: 100}")
-NODES = """kind: Flavor
-metadata: {name: cpu}
-spec:
-  nodeLabels: {class: cpu}
-  capacity: {source: nodes, headroom: 5%}
-"""
+CPU = labelled_flavor("cpu", {"cpu": 100})
+NODES = labelled_flavor("cpu", capacity={"source": "nodes", "headroom": "5%"})
 
 
-def night(amount: str, more: str = "", rest: str = "  cohort: science") -> str:
-    return queue("night", f"[{{flavor: cpu, resources: {{cpu: {amount}}}{more}}}]", rest)
+def night(amount: int | str, limits: Document | None = None, **spec: Any) -> Document:
+    return queue("night", quota("cpu", {"cpu": amount}, **(limits or {})), cohort="science", **spec)
 
 
 def rows(changes: tuple[QuotaChange, ...], cluster: str = "east") -> list[tuple[str, ...]]:
@@ -34,7 +30,7 @@ def rows(changes: tuple[QuotaChange, ...], cluster: str = "east") -> list[tuple[
 
 
 def test_changed_quota_has_a_difference() -> None:
-    changes = compare((CPU, night("10")), (CPU, night("14"))).quotas
+    changes = compare((CPU, night(10)), (CPU, night("14"))).quotas
     assert {change.cluster for change in changes} == {"east", "west"}
     assert rows(changes) == [("night", "cpu", "cpu", "nominal", "10", "14", "+4")]
 
@@ -45,8 +41,8 @@ def test_share_of_a_static_capacity_is_a_number() -> None:
 
 
 def test_limits_come_change_and_go() -> None:
-    one = night("10", ", borrowingLimit: {cpu: 4}, lendingLimit: {cpu: 5}")
-    two = night("10", ", borrowingLimit: {cpu: 2}")
+    one = night(10, {"borrowingLimit": {"cpu": 4}, "lendingLimit": {"cpu": 5}})
+    two = night(10, {"borrowingLimit": {"cpu": 2}})
     assert rows(compare((CPU, one), (CPU, two)).quotas) == [
         ("night", "cpu", "cpu", "borrowing limit", "4", "2", "-2"),
         ("night", "cpu", "cpu", "lending limit", "5", "no limit", ""),
@@ -54,11 +50,11 @@ def test_limits_come_change_and_go() -> None:
 
 
 def test_new_queue_has_numbers_only_where_it_gets_something() -> None:
-    idle = queue("idle", "[{flavor: cpu, resources: {cpu: 0}}]", "  cohort: science")
-    assert rows(compare((CPU,), (CPU, night("10"), idle)).quotas) == [
+    idle = queue("idle", quota("cpu", {"cpu": 0}), cohort="science")
+    assert rows(compare((CPU,), (CPU, night(10), idle)).quotas) == [
         ("night", "cpu", "cpu", "nominal", "nothing", "10", "+10")
     ]
-    assert rows(compare((CPU, night("10"), idle), (CPU,)).quotas) == [
+    assert rows(compare((CPU, night(10), idle), (CPU,)).quotas) == [
         ("night", "cpu", "cpu", "nominal", "10", "nothing", "-10")
     ]
 
@@ -72,7 +68,7 @@ spec:
   - coveredResources: [cpu]
     flavors: [{name: cpu, resources: [{name: cpu, nominalQuota: %s}]}]
 """
-    changes = compare((CPU, night("1"), cohort % "3"), (CPU, night("1"), cohort % "5")).quotas
+    changes = compare((CPU, night(1), cohort % "3"), (CPU, night(1), cohort % "5")).quotas
     assert rows(changes) == [("cohort science", "cpu", "cpu", "nominal", "3", "5", "+2")]
 
 
@@ -90,15 +86,15 @@ def test_changed_share_is_a_changed_field_of_the_object() -> None:
 
 
 def test_fixed_lending_limit_of_an_observed_flavor_is_not_lost() -> None:
-    one, two = (night("60%", f", lendingLimit: {{cpu: {limit}}}") for limit in (4, 5))
+    one, two = (night("60%", {"lendingLimit": {"cpu": limit}}) for limit in (4, 5))
     assert rows(compare((NODES, one), (NODES, two)).quotas) == [
         ("night", "cpu", "cpu", "lending limit", "4", "5", "+1")
     ]
 
 
 def test_manager_has_the_sum_of_its_workers() -> None:
-    dispatched = "  cohort: science\n  dispatch: multikueue"
-    changes = compare((NODES, night("60%", rest=dispatched)), (NODES, night("40", rest=dispatched))).quotas
+    before, after = (night(amount, dispatch="multikueue") for amount in ("60%", 40))
+    changes = compare((NODES, before), (NODES, after)).quotas
     assert rows(changes, "hub") == [
         ("night", "workers", "cpu", "nominal", "114% of observed", "80", "+80 -114% of observed")
     ]

@@ -10,14 +10,14 @@ from reconciler.compare.markdown import diff_markdown
 from reconciler.compare.record import diff_record
 from reconciler.compare.text import diff_text
 from reconciler.texts import COMMENT_LIMIT
+from tests.builders import SMALL_FLEET, cluster_document, labelled_flavor, queue, quota, tenant
 from tests.support import ROOT
 from tests.unit.compare.sides import AFTER, BEFORE, compare, side, unread
-from tests.unit.desired.fleets import BASE, flavor, queue, tenant
 
 SCHEMA = json.loads((ROOT / "schemas" / "diff.json").read_text())
-CPU = flavor("cpu", "{cpu: 100}")
-NIGHT = queue("night", "[{flavor: cpu, resources: {cpu: 10}}]", "  clusters: {names: [east]}")
-MORE = NIGHT.replace("cpu: 10}", "cpu: 14}")
+CPU = labelled_flavor("cpu", {"cpu": 100})
+NIGHT = queue("night", quota("cpu", {"cpu": 10}), clusters={"names": ["east"]})
+MORE = queue("night", quota("cpu", {"cpu": 14}), clusters={"names": ["east"]})
 ASTRO = tenant("astro", "night")
 DIFF = compare((CPU, NIGHT, ASTRO), (CPU, MORE))
 READ = side(CPU, NIGHT, revision=BEFORE)
@@ -59,7 +59,8 @@ def test_text_without_a_difference_says_so() -> None:
 
 
 def test_text_of_settings_alone_says_that_no_object_changes() -> None:
-    again = side(CPU, NIGHT, ASTRO, base=BASE.replace("role: manager}", "role: manager, suspend: true}"))
+    test, _, *workers = SMALL_FLEET
+    again = side(CPU, NIGHT, ASTRO, base=(test, cluster_document("hub", "manager", suspend=True), *workers))
     assert diff_text(compare_sides(side(CPU, NIGHT, ASTRO, revision=BEFORE), again)).splitlines() == [
         "settings",
         "  Cluster/hub",

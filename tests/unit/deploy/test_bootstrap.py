@@ -3,15 +3,8 @@
 import yaml
 
 from reconciler.rights import account_objects, kubestellar_objects
-from reconciler.sandbox.fleet import Sandbox
 from reconciler.spec.choices import Role
 from tests.support import Kfleet
-
-
-def bootstrap(kfleet: Kfleet, fleet: Sandbox, *options: str) -> tuple[int, str]:
-    kubeconfig = str(fleet.state.kubeconfig)
-    answer = kfleet("bootstrap", "worker", "east", "--apply", "--kubeconfig", kubeconfig, *options)
-    return answer.returncode, answer.stdout + answer.stderr
 
 
 def test_bootstrap_prints_a_role_for_some_frameworks(kfleet: Kfleet) -> None:

@@ -1,4 +1,4 @@
-"""Random fleets that are valid, as the YAML that somebody could have written."""
+"""Random fleets that are valid, as YAML that a user could have written."""
 
 import json
 from collections.abc import Sequence
@@ -6,9 +6,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from reconciler.pipeline.offline import Computed, compute
 from reconciler.spec import FleetFiles
-
-Document = dict[str, Any]
+from tests.builders import Document, document
 
 # Legal, but short, long, or something else to YAML: a date, a number, a boolean, nothing.
 NAMES = ("0", "1e3", "2026-01-31", "a--b", "gpu", "null", "on", "x", "true", "a" * 50)
@@ -59,6 +59,10 @@ def files_of(documents: Sequence[Document], **others: str) -> FleetFiles:
     return FleetFiles("test", "", {path: content.encode() for path, content in contents.items()})
 
 
+def computed(documents: Sequence[Document]) -> Computed:
+    return compute(files_of(documents))
+
+
 @st.composite
 def fleets(draw: st.DrawFn) -> list[Document]:
     """One manager, up to four workers, and everything that a fleet can say about their queues."""
@@ -67,7 +71,7 @@ def fleets(draw: st.DrawFn) -> list[Document]:
     flavors = draw(_flavors(workers))
     queues = draw(_queues(workers, [flavor["metadata"]["name"] for flavor in flavors]))
     tenants = draw(_tenants([queue["metadata"]["name"] for queue in queues]))
-    return [_document("Fleet", "test", {}), *clusters, *flavors, *queues, *tenants]
+    return [document("Fleet", "test", {}), *clusters, *flavors, *queues, *tenants]
 
 
 @st.composite
@@ -76,10 +80,8 @@ def _clusters(draw: st.DrawFn) -> list[Document]:
     documents: list[Document] = []
     for name in names:
         role = "worker" if documents else "manager"
-        document = _document(
-            "Cluster", name, {"role": role} | draw(_some({"drain": st.sampled_from([False, True, "evict"])}))
-        )
-        documents.append(document | {"metadata": {"name": name, "labels": draw(_labels())}})
+        spec = {"role": role} | draw(_some({"drain": st.sampled_from([False, True, "evict"])}))
+        documents.append(document("Cluster", name, spec, labels=draw(_labels())))
     return documents
 
 
@@ -100,7 +102,7 @@ def _flavors(draw: st.DrawFn, workers: list[str]) -> list[Document]:
             )
         )
         capacity |= draw(_some({"headroom": st.sampled_from(HEADROOM)}))
-        documents.append(_document("Flavor", name, spec | {"capacity": capacity}))
+        documents.append(document("Flavor", name, spec | {"capacity": capacity}))
     return documents
 
 
@@ -110,16 +112,16 @@ def _queues(draw: st.DrawFn, workers: list[str], flavors: list[str]) -> list[Doc
     for name in draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=4, unique=True)):
         cohort = draw(st.sampled_from(("", "science", "0.10")))
         others = draw(st.lists(st.sampled_from(flavors[1:]), unique=True)) if flavors[1:] else []
-        quota = [draw(_quota(flavor, has_limits=bool(cohort))) for flavor in (flavors[0], *others)]
+        quota = [draw(_quota_entry(flavor, has_limits=bool(cohort))) for flavor in (flavors[0], *others)]
         spec = draw(_some(_QUEUE_FIELDS | {"clusters": _names(workers)})) | ({"cohort": cohort} if cohort else {})
         if spec.get("dispatch") == "multikueue" and draw(st.booleans()):
             spec["managerQuota"] = [{"flavor": flavors[-1], "resources": {"cpu": "5", "memory": "1.5Gi"}}]
-        documents.append(_document("Queue", name, spec | {"quota": quota}))
+        documents.append(document("Queue", name, spec | {"quota": quota}))
     return documents
 
 
 @st.composite
-def _quota(draw: st.DrawFn, flavor: str, *, has_limits: bool) -> Document:
+def _quota_entry(draw: st.DrawFn, flavor: str, *, has_limits: bool) -> Document:
     """Shares are small enough for all queues together; a lending limit is at most the quota."""
     entry: Document = {"flavor": flavor, "resources": {}}
     for name in draw(st.lists(st.sampled_from(RESOURCES), min_size=1, unique=True)):
@@ -148,7 +150,7 @@ def _tenants(draw: st.DrawFn, queues: list[str]) -> list[Document]:
         )
         spec["namespaces"] = draw(st.lists(st.sampled_from(NAMESPACES), min_size=1, unique=True))
         spec |= {"queue": draw(st.sampled_from(queues)), "localQueue": name}
-        documents.append(_document("Tenant", name, spec))
+        documents.append(document("Tenant", name, spec))
     return documents
 
 
@@ -167,10 +169,6 @@ def _weights() -> st.SearchStrategy[Document]:
 def _some(fields: dict[str, st.SearchStrategy[Any]]) -> st.SearchStrategy[Document]:
     """Any of the fields."""
     return st.fixed_dictionaries({}, optional=fields)
-
-
-def _document(kind: str, name: str, spec: Document) -> Document:
-    return {"apiVersion": "kfleet.dev/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec}
 
 
 _QUEUE_FIELDS: dict[str, st.SearchStrategy[Any]] = {

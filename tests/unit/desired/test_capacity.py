@@ -8,30 +8,31 @@ from hypothesis import strategies as st
 from reconciler.objects import ClusterName
 from reconciler.observed import FlavorPlace
 from reconciler.quantity import parse, total
-from tests.unit.desired.fleets import desired_of, flavor, manifest_of, queue, quotas_of
+from tests.builders import labelled_flavor, queue, quota
+from tests.unit.desired.desired_objects import desired_of, manifest_of, quotas_of
 
 EAST = ClusterName("east")
 
 
 def test_share_is_a_part_of_the_static_capacity_on_each_cluster() -> None:
     desired = desired_of(
-        flavor("cpu", '{cpu: "100", memory: 1Ti}'),
-        queue("q", "[{flavor: cpu, resources: {cpu: 60%, memory: 25%}}]"),
+        labelled_flavor("cpu", {"cpu": "100", "memory": "1Ti"}),
+        queue("q", quota("cpu", {"cpu": "60%", "memory": "25%"})),
     )
     for cluster in ("east", "west"):
         assert quotas_of(desired, f"{cluster}/ClusterQueue/q") == {"cpu": {"cpu": "60", "memory": "256Gi"}}
 
 
 def test_headroom_of_a_flavor_wins_over_the_fleets() -> None:
-    own = flavor("cpu", '{cpu: "100"}').replace("source: static", "source: static, headroom: 10%")
-    desired = desired_of(own, queue("q", "[{flavor: cpu, resources: {cpu: 50%}}]"))
+    own = labelled_flavor("cpu", capacity={"source": "static", "headroom": "10%", "resources": {"cpu": "100"}})
+    desired = desired_of(own, queue("q", quota("cpu", {"cpu": "50%"})))
     assert quotas_of(desired, "east/ClusterQueue/q") == {"cpu": {"cpu": "45"}}
 
 
 def test_shares_of_a_count_never_exceed_it() -> None:
     desired = desired_of(
-        flavor("gpu", '{nvidia.com/gpu: "8"}'),
-        *(queue(name, "[{flavor: gpu, resources: {nvidia.com/gpu: 33.3%}}]") for name in ("a", "b", "c")),
+        labelled_flavor("gpu", {"nvidia.com/gpu": "8"}),
+        *(queue(name, quota("gpu", {"nvidia.com/gpu": "33.3%"})) for name in ("a", "b", "c")),
     )
     parts = [quotas_of(desired, f"east/ClusterQueue/{name}")["gpu"]["nvidia.com/gpu"] for name in ("a", "b", "c")]
     assert sorted(parts) == ["2", "2", "3"]
@@ -43,8 +44,8 @@ def test_shares_of_a_count_never_exceed_it() -> None:
 )
 def test_shares_add_up_to_their_part_of_the_whole(capacity: int, percents: list[int]) -> None:
     desired = desired_of(
-        flavor("gpu", f'{{gpu: "{capacity}"}}'),
-        *(queue(f"q{n}", f"[{{flavor: gpu, resources: {{gpu: {part}%}}}}]") for n, part in enumerate(percents)),
+        labelled_flavor("gpu", {"gpu": str(capacity)}),
+        *(queue(f"q{n}", quota("gpu", {"gpu": f"{part}%"})) for n, part in enumerate(percents)),
     )
     parts = [parse(quotas_of(desired, f"east/ClusterQueue/q{n}")["gpu"]["gpu"]) for n in range(len(percents))]
     assert total(parts) == parse(int(Fraction(capacity * sum(percents), 100)))
@@ -52,11 +53,9 @@ def test_shares_add_up_to_their_part_of_the_whole(capacity: int, percents: list[
 
 def test_limit_may_be_a_share() -> None:
     desired = desired_of(
-        flavor("cpu", '{cpu: "64"}'),
+        labelled_flavor("cpu", {"cpu": "64"}),
         queue(
-            "q",
-            "[{flavor: cpu, resources: {cpu: 50%}, borrowingLimit: {cpu: 25%}, lendingLimit: {cpu: 10%}}]",
-            "  cohort: c",
+            "q", quota("cpu", {"cpu": "50%"}, borrowingLimit={"cpu": "25%"}, lendingLimit={"cpu": "10%"}), cohort="c"
         ),
     )
     entry = manifest_of(desired, "east/ClusterQueue/q")["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]
@@ -64,29 +63,27 @@ def test_limit_may_be_a_share() -> None:
 
 
 def test_share_of_a_capacity_that_was_not_seen_is_zero_and_a_gap() -> None:
-    observed = flavor("cpu", "{}").replace("source: static, resources: {}", "source: nodes")
-    entry = '{flavor: cpu, resources: {cpu: 50%}, lendingLimit: {cpu: "4"}}'
-    unseen = desired_of(observed, queue("q", f"[{entry}]", "  cohort: c"))
+    observed = labelled_flavor("cpu", capacity={"source": "nodes"})
+    lent = queue("q", quota("cpu", {"cpu": "50%"}, lendingLimit={"cpu": "4"}), cohort="c")
+    unseen = desired_of(observed, lent)
     assert quotas_of(unseen, "east/ClusterQueue/q") == {"cpu": {"cpu": "0"}}
     assert [(gap.cluster, gap.what) for gap in unseen.gaps] == [
         ("east", "capacity of flavor cpu"),
         ("west", "capacity of flavor cpu"),
     ]
-    seen = desired_of(
-        observed, queue("q", f"[{entry}]", "  cohort: c"), seen={FlavorPlace(EAST, "cpu"): {"cpu": parse("10")}}
-    )
+    seen = desired_of(observed, lent, seen={FlavorPlace(EAST, "cpu"): {"cpu": parse("10")}})
     assert quotas_of(seen, "east/ClusterQueue/q") == {"cpu": {"cpu": "5"}}
     assert [gap.cluster for gap in seen.gaps] == ["west"]
 
 
 def test_lending_limit_shrinks_with_what_was_seen() -> None:
-    observed = flavor("cpu", "{}").replace("source: static, resources: {}", "source: nodes")
-    entry = '{flavor: cpu, resources: {cpu: 50%}, lendingLimit: {cpu: "4"}}'
+    observed = labelled_flavor("cpu", capacity={"source": "nodes"})
+    lent = queue("q", quota("cpu", {"cpu": "50%"}, lendingLimit={"cpu": "4"}), cohort="c")
     seen = {
         FlavorPlace(EAST, "cpu"): {"cpu": parse("6")},
         FlavorPlace(ClusterName("west"), "cpu"): {"cpu": parse("60")},
     }
-    desired = desired_of(observed, queue("q", f"[{entry}]", "  cohort: c"), seen=seen)
+    desired = desired_of(observed, lent, seen=seen)
     limits = [
         manifest_of(desired, f"{cluster}/ClusterQueue/q")["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]
         for cluster in ("east", "west")

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from reconciler.credential import Endpoint, SeenCredential, Token
 from reconciler.desired import Desired, DesiredObject, compute_desired
@@ -10,12 +11,13 @@ from reconciler.links import Links
 from reconciler.objects import ClusterName
 from reconciler.observed import Observations
 from reconciler.spec import FleetSpec
-from tests.unit.desired.fleets import flavor, manifest_of, queue, spec_of
+from tests.builders import labelled_flavor, queue, quota, spec_of
+from tests.unit.desired.desired_objects import manifest_of
 
 BORN = datetime(2026, 3, 1, tzinfo=UTC)
 EAST, WEST = ClusterName("east"), ClusterName("west")
-QUEUE = queue("q", "[{flavor: cpu, resources: {cpu: 10}}]", "  dispatch: multikueue")
-SPEC = spec_of(flavor("cpu", "{cpu: 10}"), QUEUE)
+QUEUE = queue("q", quota("cpu", {"cpu": 10}), dispatch="multikueue")
+SPEC = spec_of(labelled_flavor("cpu", {"cpu": 10}), QUEUE)
 TOKEN = Token("a.b.c", "system:serviceaccount:kueue-system:multikueue-test", BORN, BORN + timedelta(days=3), True)
 LINKS = Links(
     BORN,
@@ -36,10 +38,10 @@ def entry(desired: Desired, ref: str) -> DesiredObject:
     return next(one for one in desired.objects if str(one.ref) == ref)
 
 
-def with_credentials(**changes: object) -> FleetSpec:
+def with_credentials(**changes: Any) -> FleetSpec:
     """The fleet with other credentials of its first worker."""
     hub, east, west = SPEC.clusters
-    credentials = replace(east.credentials, **changes)  # type: ignore[arg-type]
+    credentials = replace(east.credentials, **changes)
     return replace(SPEC, clusters=(hub, replace(east, credentials=credentials), west))
 
 
@@ -103,7 +105,8 @@ def test_token_is_renewed_by_the_clock_of_the_look() -> None:
 
 def test_rotation_is_for_the_workers_that_it_names() -> None:
     desired = seen(replace(LINKS, rotations=frozenset({EAST})))
-    assert (entry(desired, KUBECONFIG).token or TOKEN).reason == "a new token was asked for"  # type: ignore[union-attr]
+    token = entry(desired, KUBECONFIG).token
+    assert token and token.reason == "a new token was asked for"
 
 
 def test_secret_is_held_where_it_or_its_worker_was_not_seen() -> None:

@@ -15,18 +15,19 @@ from reconciler.observations.links import linked_workers
 from reconciler.observed import Observations
 from reconciler.ownership.memory import Address, remembered_cluster
 from reconciler.spec.model import Access, FleetSpec
-from tests.unit.desired.fleets import manifest_of, queue
-from tests.unit.plan.worlds import parse
+from tests.builders import Document, native, queue, quota
+from tests.unit.desired.desired_objects import manifest_of
+from tests.unit.plan.paper_clusters import parse
 
 BORN = datetime(2026, 3, 1, tzinfo=UTC)
 CONFIG = "multikueue-q"
 NORTH = ClusterName("north")
 CPU = "kind: Flavor\nmetadata: {name: cpu}\nspec: {capacity: {source: static, resources: {cpu: 100}}}\n"
 HUB = "kind: Cluster\nmetadata: {name: hub}\nspec: {role: manager}\n"
-SENT = queue("q", "[{flavor: cpu, resources: {cpu: 1}}]", "  dispatch: multikueue")
+SENT = queue("q", quota("cpu", {"cpu": 1}), dispatch="multikueue")
 
 
-def fleet(*documents: str, **drains: str) -> FleetSpec:
+def draining_fleet(*documents: Document | str, **drains: str) -> FleetSpec:
     """The workers east and west, and north where something is said of it."""
     workers = {"east": "false", "west": "false"} | drains
     clusters = (
@@ -62,18 +63,13 @@ def gone(spec: FleetSpec, *queues: Manifest, problem: str = "") -> Departed:
     return Departed(cluster, queues, problem)
 
 
-def live_queue(reserving: int = 0, **metadata: Any) -> Manifest:
-    return {
-        "apiVersion": "kueue.x-k8s.io/v1beta2",
-        "kind": "ClusterQueue",
-        "metadata": {"name": "old", "uid": "1", **metadata},
-        "spec": {"namespaceSelector": {}, "stopPolicy": "None"},
-        "status": {"reservingWorkloads": reserving},
-    }
+def old_queue(reserving: int = 0, **metadata: Any) -> Manifest:
+    spec = {"namespaceSelector": {}, "stopPolicy": "None"}
+    return {**native("ClusterQueue", "old", spec, uid="1", **metadata), "status": {"reservingWorkloads": reserving}}
 
 
 def test_drained_worker_stays_while_nobody_has_looked() -> None:
-    assert clusters_of(compute_desired(fleet(north="true"))) == ["east", "west", "north"]
+    assert clusters_of(compute_desired(draining_fleet(north="true"))) == ["east", "west", "north"]
 
 
 @pytest.mark.parametrize(
@@ -93,13 +89,13 @@ def test_drained_worker_stays_while_nobody_has_looked() -> None:
 def test_drained_worker_keeps_its_seat_until_it_is_known_to_be_empty(
     seen: dict[str, Any], staying: list[str], why: str
 ) -> None:
-    found = desired(fleet(north="true"), seat("north", **seen))
+    found = desired(draining_fleet(north="true"), seat("north", **seen))
     assert clusters_of(found) == ["east", "west", *staying]
     assert [entry.why.partition(";")[0] for entry in found.leaving] == ([why] if why else [])
 
 
 def test_drained_worker_that_has_left_keeps_its_queues_and_loses_its_connection() -> None:
-    found = desired(fleet(north="true"))
+    found = desired(draining_fleet(north="true"))
     refs = {str(entry.ref) for entry in found.objects}
     assert "north/ClusterQueue/q" in refs
     assert "hub/MultiKueueCluster/north" not in refs
@@ -107,7 +103,7 @@ def test_drained_worker_that_has_left_keeps_its_queues_and_loses_its_connection(
 
 
 def test_drained_worker_counts_on_the_manager_as_long_as_its_jobs_do() -> None:
-    staying = desired(fleet(north="true"), seat("north", running=1))
+    staying = desired(draining_fleet(north="true"), seat("north", running=1))
     notes = {str(entry.ref): entry.notes for entry in staying.objects}
     assert notes["hub/ClusterQueue/q"] == ("quota on the manager is the sum of east, west, north",)
     assert notes[f"hub/MultiKueueConfig/{CONFIG}"] == ("north cannot leave yet",)
@@ -116,13 +112,13 @@ def test_drained_worker_counts_on_the_manager_as_long_as_its_jobs_do() -> None:
 @pytest.mark.parametrize(("drain", "policy"), [("true", "Hold"), ("evict", "HoldAndDrain")])
 def test_drain_says_how_queues_are_stopped(drain: str, policy: str) -> None:
     native = "kind: ClusterQueue\nmetadata: {name: own, annotations: {kfleet.dev/clusters: north}}\nspec: {}\n"
-    found = desired(fleet(CPU, SENT, native, north=drain))
+    found = desired(draining_fleet(CPU, SENT, native, north=drain))
     for name in ("q", "own"):
         assert manifest_of(found, f"north/ClusterQueue/{name}")["spec"]["stopPolicy"] == policy
 
 
 def test_last_drained_worker_that_has_a_seat_keeps_it_and_the_manager_waits() -> None:
-    spec = fleet(east="true", west="true")
+    spec = draining_fleet(east="true", west="true")
     empty = {"running": 0, "is_held": True}
     both = desired(spec, seat("east", **empty), seat("west", **empty))
     assert clusters_of(both) == ["east"]
@@ -133,7 +129,7 @@ def test_last_drained_worker_that_has_a_seat_keeps_it_and_the_manager_waits() ->
 def test_seat_that_a_written_config_gives_stays_also_when_its_worker_is_drained() -> None:
     config = "kind: MultiKueueConfig\nmetadata: {name: own}\nspec: {clusters: [east]}\n"
     found = desired(
-        fleet(config, east="true"), Seat("own", ClusterName("east"), running=3), Seat("own", NORTH, running=1)
+        draining_fleet(config, east="true"), Seat("own", ClusterName("east"), running=3), Seat("own", NORTH, running=1)
     )
     assert manifest_of(found, "hub/MultiKueueConfig/own")["spec"]["clusters"] == ["east", "north"]
     assert [entry.cluster for entry in found.leaving] == ["north"]
@@ -150,14 +146,14 @@ def test_queue_that_stays_wanted_on_a_worker_is_named_as_what_keeps_its_seat(pol
     config = "kind: MultiKueueConfig\nmetadata: {name: own}\nspec: {clusters: [west]}\n"
     head = "kind: ClusterQueue\nmetadata: {name: old, annotations: {kfleet.dev/clusters: east}}\n"
     native = f"{head}spec: {{namespaceSelector: {{}}, stopPolicy: {policy}}}\n"
-    found = desired(fleet(config, native), Seat("own", ClusterName("east"), running=0, queues=(live_queue(),)))
+    found = desired(draining_fleet(config, native), Seat("own", ClusterName("east"), running=0, queues=(old_queue(),)))
     assert [entry.why.partition("; it leaves")[0] for entry in found.leaving] == [why]
 
 
 def test_worker_that_left_the_spec_holds_its_queues_as_they_are() -> None:
-    spec = fleet()
+    spec = draining_fleet()
     marks = {"kfleet.dev/wanted": "abc", "kfleet.dev/drain-on-delete": "true", "team": "night"}
-    queue_there = live_queue(annotations=marks, labels={"applyset.kubernetes.io/part-of": "x"})
+    queue_there = old_queue(annotations=marks, labels={"applyset.kubernetes.io/part-of": "x"})
     found = desired(spec, seat("north", running=1), departed=(gone(spec, queue_there),))
     held = manifest_of(found, "north/ClusterQueue/old")
     assert held["spec"] == {"namespaceSelector": {}, "stopPolicy": "HoldAndDrain"}
@@ -166,13 +162,13 @@ def test_worker_that_left_the_spec_holds_its_queues_as_they_are() -> None:
         "annotations": {"kfleet.dev/drain-on-delete": "true", "team": "night"},
     }
     (leaving,) = found.leaving
-    assert (leaving.queues, leaving.is_whole) == ({"old"}, True)
+    assert (leaving.queues, leaving.is_whole) == (frozenset({"old"}), True)
     assert clusters_of(found) == ["east", "west", "north"]
 
 
 def test_token_of_a_worker_that_left_the_spec_is_renewed_while_its_jobs_run() -> None:
-    spec = fleet()
-    departed = (gone(spec, live_queue()),)
+    spec = draining_fleet()
+    departed = (gone(spec, old_queue()),)
     found = desired(spec, seat("north", running=1), departed=departed, links=links_to("north"))
     secret = next(entry for entry in found.objects if str(entry.ref) == "hub/Secret/kueue-system/multikueue-north")
     assert secret.token and secret.token.reason.startswith("two thirds of the token's life are over")
@@ -183,58 +179,60 @@ def test_token_of_a_worker_that_left_the_spec_is_renewed_while_its_jobs_run() ->
 
 
 def test_login_of_a_worker_that_left_the_spec_is_not_touched_where_somebody_else_has_made_it() -> None:
-    spec = fleet()
-    departed = (gone(spec, live_queue()),)
+    spec = draining_fleet()
+    departed = (gone(spec, old_queue()),)
     for links in (links_to("north", "system:serviceaccount:a:b"), links_to("east")):
         found = desired(spec, seat("north", running=1), departed=departed, links=links)
         assert [entry.ref.kind for entry in found.objects if entry.ref.name == "multikueue-north"] == []
 
 
 def test_token_is_renewed_for_the_last_jobs_of_the_last_queue() -> None:
-    found = desired(fleet(CPU), seat("east", running=1, queues=(live_queue(),)), links=links_to("east"))
+    found = desired(draining_fleet(CPU), seat("east", running=1, queues=(old_queue(),)), links=links_to("east"))
     secret = next(entry for entry in found.objects if entry.ref.kind == "Secret")
     assert secret.token and secret.token.reason and not secret.held
 
 
 def test_login_is_looked_at_as_long_as_a_worker_has_a_seat() -> None:
-    narrower = SENT + "\n  clusters: {names: [west]}\n"
-    spec = fleet(CPU, narrower)
+    narrower = queue("q", quota("cpu", {"cpu": 1}), dispatch="multikueue", clusters={"names": ["west"]})
+    spec = draining_fleet(CPU, narrower)
     leavers = Leavers((seat("east", running=1), seat("north", running=1)), (gone(spec),))
     assert [worker.name for worker in linked_workers(spec, leavers)] == ["west", "east", "north"]
     assert [worker.name for worker in linked_workers(spec, None)] == ["west"]
 
 
 def test_worker_that_left_the_spec_waits_for_jobs_that_were_submitted_there() -> None:
-    spec = fleet()
-    found = desired(spec, departed=(gone(spec, live_queue(reserving=3)),))
+    spec = draining_fleet()
+    found = desired(spec, departed=(gone(spec, old_queue(reserving=3)),))
     assert [entry.why for entry in found.leaving] == [
         "3 workloads still hold quota there; then the fleet's objects there go"
     ]
-    assert desired(spec, departed=(gone(spec, live_queue()),)).leaving == ()
+    assert desired(spec, departed=(gone(spec, old_queue()),)).leaving == ()
 
 
 @pytest.mark.parametrize(("running", "staying"), [(0, []), (1, ["north"]), (None, ["north"])])
 def test_worker_that_left_the_spec_and_is_silent_goes_by_what_the_manager_knows(
     running: int | None, staying: list[str]
 ) -> None:
-    spec = fleet()
+    spec = draining_fleet()
     found = desired(spec, seat("north", running=running, problem="refused"), departed=(gone(spec, problem="refused"),))
     assert clusters_of(found) == ["east", "west", *staying]
     assert not [entry for entry in found.objects if entry.ref.cluster == "north"]
 
 
 def test_worker_that_a_queue_names_no_more_holds_that_queue() -> None:
-    narrower = SENT + "\n  clusters: {names: [west]}\n"
-    found = desired(fleet(CPU, narrower), seat("east", running=1, queues=(live_queue(),)))
+    narrower = queue("q", quota("cpu", {"cpu": 1}), dispatch="multikueue", clusters={"names": ["west"]})
+    found = desired(draining_fleet(CPU, narrower), seat("east", running=1, queues=(old_queue(),)))
     assert clusters_of(found) == ["west", "east"]
     assert manifest_of(found, "east/ClusterQueue/old")["spec"]["stopPolicy"] == "Hold"
     (leaving,) = found.leaving
-    assert (leaving.queues, leaving.is_whole) == ({"old"}, False)
+    assert (leaving.queues, leaving.is_whole) == (frozenset({"old"}), False)
 
 
 def test_nothing_changes_for_leavers_where_the_live_configs_were_not_seen() -> None:
     native = "kind: MultiKueueConfig\nmetadata: {name: own}\nspec: {clusters: [east]}\n"
-    found = compute_desired(fleet(CPU, SENT, native, north="true"), Observations(leavers=Leavers(problem="timed out")))
+    found = compute_desired(
+        draining_fleet(CPU, SENT, native, north="true"), Observations(leavers=Leavers(problem="timed out"))
+    )
     why = "who sits in the live config was not seen (timed out)"
     held = {str(entry.ref) for entry in found.objects if entry.held == why}
     assert {f"hub/MultiKueueConfig/{CONFIG}", "hub/MultiKueueConfig/own", "hub/MultiKueueCluster/north"} <= held
@@ -256,7 +254,7 @@ def test_nothing_changes_for_leavers_where_the_live_configs_were_not_seen() -> N
 def test_workers_of_a_config_that_nobody_wants_leave_it_together(
     east: dict[str, Any], west: dict[str, Any], staying: list[str]
 ) -> None:
-    found = desired(fleet(CPU), seat("east", **east), seat("west", **west))
+    found = desired(draining_fleet(CPU), seat("east", **east), seat("west", **west))
     assert [entry.cluster for entry in found.leaving] == staying
     why = "nothing runs there, but the manager still has jobs for others that leave with it"
     assert [entry.why.partition(";")[0] for entry in found.leaving[1:]] == ([why] if staying else [])
@@ -269,7 +267,7 @@ def sat(*clusters: str, config: str = CONFIG) -> frozenset[tuple[str, str]]:
 def test_newcomer_waits_for_a_seat_while_a_full_config_cannot_let_go_of_another() -> None:
     """Kueue takes 20 clusters; who sits there already is not sent away for one who comes."""
     many = {f"w{number:02}": "false" for number in range(18)}
-    spec = fleet(**many)
+    spec = draining_fleet(**many)
     others = ["west", *many]
     leavers = Leavers((seat("north", running=1),), sitting=sat(*others, "north"))
     found = compute_desired(spec, Observations(leavers=leavers))
@@ -288,5 +286,5 @@ def test_newcomer_waits_for_a_seat_in_a_written_config_too() -> None:
     names = [f"w{number:02}" for number in range(20)]
     native = f"kind: MultiKueueConfig\nmetadata: {{name: own}}\nspec: {{clusters: [{', '.join(names)}]}}\n"
     leavers = Leavers((Seat("own", NORTH, running=1),), sitting=sat(*names[1:], "north", config="own"))
-    found = compute_desired(fleet(native), Observations(leavers=leavers))
+    found = compute_desired(draining_fleet(native), Observations(leavers=leavers))
     assert manifest_of(found, "hub/MultiKueueConfig/own")["spec"]["clusters"] == [*names[1:], "north"]

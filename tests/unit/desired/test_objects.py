@@ -5,25 +5,22 @@ import pytest
 from reconciler.desired import KueueApi, offline_api, written
 from reconciler.errors import SpecError
 from reconciler.kueue.kinds import parse_version
-from tests.unit.desired.fleets import desired_of, flavor, manifest_of, queue, quotas_of, spec_of, tenant
+from tests.builders import labelled_flavor, queue, quota, spec_of, tenant
+from tests.unit.desired.desired_objects import desired_of, manifest_of, quotas_of
 
-CPU = flavor("cpu", '{cpu: "100"}')
-GPU = flavor("gpu", '{cpu: "10", gpu: "8"}', "  clusters: {names: [east]}")
+CPU = labelled_flavor("cpu", {"cpu": "100"})
+GPU = labelled_flavor("gpu", {"cpu": "10", "gpu": "8"}, clusters={"names": ["east"]})
 KUEUE = "apiVersion: kueue.x-k8s.io/v1beta2\n"
 
 
 def test_cluster_gets_only_the_flavors_that_it_has() -> None:
-    desired = desired_of(
-        CPU, GPU, queue("q", "[{flavor: cpu, resources: {cpu: 1}}, {flavor: gpu, resources: {gpu: 2}}]")
-    )
+    desired = desired_of(CPU, GPU, queue("q", quota("cpu", {"cpu": 1}), quota("gpu", {"gpu": 2})))
     assert quotas_of(desired, "east/ClusterQueue/q") == {"cpu": {"cpu": "1"}, "gpu": {"gpu": "2"}}
     assert quotas_of(desired, "west/ClusterQueue/q") == {"cpu": {"cpu": "1"}}
 
 
 def test_entries_that_share_a_resource_are_one_group_and_lack_nothing() -> None:
-    desired = desired_of(
-        CPU, GPU, queue("q", "[{flavor: cpu, resources: {cpu: 1}}, {flavor: gpu, resources: {cpu: 2, gpu: 3}}]")
-    )
+    desired = desired_of(CPU, GPU, queue("q", quota("cpu", {"cpu": 1}), quota("gpu", {"cpu": 2, "gpu": 3})))
     groups = manifest_of(desired, "east/ClusterQueue/q")["spec"]["resourceGroups"]
     assert [group["coveredResources"] for group in groups] == [["cpu", "gpu"]]
     assert quotas_of(desired, "east/ClusterQueue/q") == {
@@ -33,44 +30,42 @@ def test_entries_that_share_a_resource_are_one_group_and_lack_nothing() -> None:
 
 
 def test_entry_that_joins_two_groups_makes_one_of_them() -> None:
-    a, b, c = (flavor(name, '{cpu: "1", gpu: "1"}') for name in "abc")
-    entries = (
-        "[{flavor: a, resources: {cpu: 1}}, {flavor: b, resources: {gpu: 1}}, {flavor: c, resources: {cpu: 1, gpu: 1}}]"
-    )
-    groups = manifest_of(desired_of(a, b, c, queue("q", entries)), "east/ClusterQueue/q")["spec"]["resourceGroups"]
+    a, b, c = (labelled_flavor(name, {"cpu": "1", "gpu": "1"}) for name in "abc")
+    entries = (quota("a", {"cpu": 1}), quota("b", {"gpu": 1}), quota("c", {"cpu": 1, "gpu": 1}))
+    groups = manifest_of(desired_of(a, b, c, queue("q", *entries)), "east/ClusterQueue/q")["spec"]["resourceGroups"]
     assert [[entry["name"] for entry in group["flavors"]] for group in groups] == [["a", "b", "c"]]
 
 
 def test_queue_selects_the_namespaces_that_submit_to_it() -> None:
     local = f"{KUEUE}kind: LocalQueue\nmetadata: {{name: x, namespace: guests}}\nspec: {{clusterQueue: q}}\n"
-    desired = desired_of(CPU, queue("q", "[{flavor: cpu, resources: {cpu: 1}}]"), tenant("astro", "q"), local)
+    desired = desired_of(CPU, queue("q", quota("cpu", {"cpu": 1})), tenant("astro", "q"), local)
     selector = manifest_of(desired, "east/ClusterQueue/q")["spec"]["namespaceSelector"]
     assert selector["matchExpressions"][0]["values"] == ["astro", "guests"]
 
 
 def test_queue_without_tenant_selects_nothing_and_a_written_selector_wins() -> None:
-    bare = desired_of(CPU, queue("q", "[{flavor: cpu, resources: {cpu: 1}}]"))
+    bare = desired_of(CPU, queue("q", quota("cpu", {"cpu": 1})))
     assert "namespaceSelector" not in manifest_of(bare, "east/ClusterQueue/q")["spec"]
-    all_of_them = desired_of(CPU, queue("q", "[{flavor: cpu, resources: {cpu: 1}}]", "  namespaceSelector: {}"))
+    all_of_them = desired_of(CPU, queue("q", quota("cpu", {"cpu": 1}), namespaceSelector={}))
     assert manifest_of(all_of_them, "east/ClusterQueue/q")["spec"]["namespaceSelector"] == {}
 
 
 def test_tenant_has_the_same_namespace_and_local_queue_wherever_its_queue_is() -> None:
-    sent = queue("q", "[{flavor: cpu, resources: {cpu: 1}}]", "  dispatch: multikueue")
-    desired = desired_of(CPU, sent, tenant("astro", "q", "  localQueue: lab\n  namespaceLabels: {team: stars}\n"))
+    sent = queue("q", quota("cpu", {"cpu": 1}), dispatch="multikueue")
+    desired = desired_of(CPU, sent, tenant("astro", "q", localQueue="lab", namespaceLabels={"team": "stars"}))
     for cluster in ("hub", "east", "west"):
         assert manifest_of(desired, f"{cluster}/Namespace/astro")["metadata"]["labels"] == {"team": "stars"}
         assert manifest_of(desired, f"{cluster}/LocalQueue/astro/lab")["spec"] == {"clusterQueue": "q"}
 
 
 def test_namespace_of_the_cluster_itself_is_used_but_never_owned() -> None:
-    desired = desired_of(CPU, queue("q", "[{flavor: cpu, resources: {cpu: 1}}]"), tenant("default", "q"))
+    desired = desired_of(CPU, queue("q", quota("cpu", {"cpu": 1})), tenant("default", "q"))
     refs = {str(entry.ref) for entry in desired.objects}
     assert "east/LocalQueue/default/q" in refs and "east/Namespace/default" not in refs
 
 
 def test_cohort_is_made_unless_a_document_declares_it() -> None:
-    in_cohort = queue("q", "[{flavor: cpu, resources: {cpu: 1}}]", "  cohort: c")
+    in_cohort = queue("q", quota("cpu", {"cpu": 1}), cohort="c")
     made = desired_of(CPU, in_cohort)
     assert manifest_of(made, "east/Cohort/c")["spec"] == {}
     metadata = "{name: c, annotations: {kfleet.dev/clusters: east}}"
@@ -81,8 +76,11 @@ def test_cohort_is_made_unless_a_document_declares_it() -> None:
 def test_multikueue_queue_has_a_check_and_the_sum_of_its_workers_on_the_manager() -> None:
     sent = queue(
         "q",
-        "[{flavor: cpu, resources: {cpu: 10%}}, {flavor: gpu, resources: {gpu: 2}, borrowingLimit: {gpu: 3}}]",
-        "  dispatch: multikueue\n  cohort: c\n  clusters: {names: [west, east]}\n",
+        quota("cpu", {"cpu": "10%"}),
+        quota("gpu", {"gpu": 2}, borrowingLimit={"gpu": 3}),
+        dispatch="multikueue",
+        cohort="c",
+        clusters={"names": ["west", "east"]},
     )
     desired = desired_of(CPU, GPU, sent)
     spec = manifest_of(desired, "hub/ClusterQueue/q")["spec"]
@@ -98,7 +96,7 @@ def test_multikueue_queue_has_a_check_and_the_sum_of_its_workers_on_the_manager(
 
 def test_drained_worker_holds_its_queues_and_does_not_count_on_the_manager() -> None:
     drained = "kind: Cluster\nmetadata: {name: north}\nspec: {role: worker, drain: true}\n"
-    sent = queue("q", "[{flavor: cpu, resources: {cpu: 1}}]", "  dispatch: multikueue")
+    sent = queue("q", quota("cpu", {"cpu": 1}), dispatch="multikueue")
     desired = desired_of(drained, CPU, sent)
     assert manifest_of(desired, "north/ClusterQueue/q")["spec"]["stopPolicy"] == "Hold"
     assert quotas_of(desired, "hub/ClusterQueue/q") == {"workers": {"cpu": "2"}}
@@ -106,13 +104,13 @@ def test_drained_worker_holds_its_queues_and_does_not_count_on_the_manager() -> 
 
 
 def test_queue_may_leave_its_quota_on_the_manager_to_kueue() -> None:
-    sent = queue("q", "[{flavor: cpu, resources: {cpu: 1}}]", "  dispatch: multikueue\n  quotaManagement: Automated")
+    sent = queue("q", quota("cpu", {"cpu": 1}), dispatch="multikueue", quotaManagement="Automated")
     config = manifest_of(desired_of(CPU, sent), "hub/MultiKueueConfig/multikueue-q")
     assert config["spec"]["quotaManagement"] == "Automated"
 
 
 def test_queue_keeps_its_wish_to_be_drained_on_the_object() -> None:
-    desired = desired_of(CPU, queue("q", "[{flavor: cpu, resources: {cpu: 1}}]", "  drainOnDelete: true"))
+    desired = desired_of(CPU, queue("q", quota("cpu", {"cpu": 1}), drainOnDelete=True))
     assert manifest_of(desired, "east/ClusterQueue/q")["metadata"]["annotations"] == {
         "kfleet.dev/drain-on-delete": "true"
     }
@@ -121,8 +119,9 @@ def test_queue_keeps_its_wish_to_be_drained_on_the_object() -> None:
 def test_check_stays_away_where_none_of_its_flavors_is() -> None:
     checked = queue(
         "q",
-        "[{flavor: cpu, resources: {cpu: 1}}, {flavor: gpu, resources: {gpu: 1}}]",
-        "  admissionChecks: [always, {name: only-gpu, onFlavors: [gpu]}]",
+        quota("cpu", {"cpu": 1}),
+        quota("gpu", {"gpu": 1}),
+        admissionChecks=["always", {"name": "only-gpu", "onFlavors": ["gpu"]}],
     )
     desired = desired_of(CPU, GPU, checked)
     strategy = {
@@ -150,14 +149,14 @@ spec: {cohort: c, admissionChecks: [x], namespaceSelector: {}}
 def test_two_documents_for_one_object_are_an_error_that_names_both() -> None:
     twice = f"{KUEUE}kind: ClusterQueue\nmetadata: {{name: q, annotations: {{kfleet.dev/clusters: all}}}}\nspec: {{}}\n"
     with pytest.raises(ExceptionGroup) as failure:
-        desired_of(CPU, queue("q", "[{flavor: cpu, resources: {cpu: 1}}]"), twice)
+        desired_of(CPU, queue("q", quota("cpu", {"cpu": 1})), twice)
     first = failure.value.exceptions[0]
     assert isinstance(first, SpecError)
     assert "east/ClusterQueue/q is already made by fleet/all.yaml:" in first.problem
 
 
 def test_objects_are_in_the_order_of_writing() -> None:
-    sent = queue("q", "[{flavor: cpu, resources: {cpu: 1}}]", "  dispatch: multikueue\n  cohort: c\n")
+    sent = queue("q", quota("cpu", {"cpu": 1}), dispatch="multikueue", cohort="c")
     kinds = [entry.ref.kind for entry in desired_of(CPU, sent, tenant("a", "q")).objects if entry.ref.cluster == "hub"]
     assert kinds == [
         "Namespace",
@@ -175,10 +174,10 @@ def test_objects_are_in_the_order_of_writing() -> None:
 
 
 def test_object_is_written_in_what_the_cluster_serves() -> None:
-    spec = spec_of(CPU, queue("q", "[{flavor: cpu, resources: {cpu: 1}}]", "  cohort: c"))
+    spec = spec_of(CPU, queue("q", quota("cpu", {"cpu": 1}), cohort="c"))
     entry = next(
         e
-        for e in desired_of(CPU, queue("q", "[{flavor: cpu, resources: {cpu: 1}}]", "  cohort: c")).objects
+        for e in desired_of(CPU, queue("q", quota("cpu", {"cpu": 1}), cohort="c")).objects
         if e.ref.kind == "ClusterQueue"
     )
     assert written(entry, offline_api(spec.clusters[1]))["apiVersion"] == "kueue.x-k8s.io/v1beta2"
@@ -189,9 +188,9 @@ def test_object_is_written_in_what_the_cluster_serves() -> None:
 
 
 def test_what_a_version_cannot_express_is_an_error_with_field_and_version() -> None:
-    both = "whenCanBorrow: TryNextFlavor, whenCanPreempt: TryNextFlavor"
-    text = f"  flavorFungibility: {{{both}, preference: PreemptionOverBorrowing}}"
-    desired = desired_of(CPU, queue("q", "[{flavor: cpu, resources: {cpu: 1}}]", text))
+    both = {"whenCanBorrow": "TryNextFlavor", "whenCanPreempt": "TryNextFlavor"}
+    order = {**both, "preference": "PreemptionOverBorrowing"}
+    desired = desired_of(CPU, queue("q", quota("cpu", {"cpu": 1}), flavorFungibility=order))
     entry = next(e for e in desired.objects if e.ref.kind == "ClusterQueue")
     with pytest.raises(SpecError, match=r"v1beta1.*flavorFungibility\.preference"):
         written(entry, KueueApi(parse_version("0.14.0")))

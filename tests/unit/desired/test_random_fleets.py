@@ -4,8 +4,9 @@ import yaml
 from hypothesis import given, settings
 
 from reconciler.pipeline.offline import Computed, compute
-from tests.unit.desired.random_fleets import Document, files_of, fleets
-from tests.unit.desired.worlds import render
+from tests.builders import Document
+from tests.unit.desired.random_fleets import computed, files_of, fleets
+from tests.unit.desired.rendered_fleets import render
 
 NOTHING = "apiVersion: kfleet.dev/v1alpha1\nkind: Overlay\nmetadata: {name: none}\nspec: {}\n"
 COMMON = settings(derandomize=True, database=None, report_multiple_bugs=False)
@@ -29,10 +30,6 @@ def test_random_fleet_is_rendered_the_same_again(documents: list[Document]) -> N
 def test_overlay_of_nothing_changes_nothing(documents: list[Document]) -> None:
     files = files_of(documents, **{"overlays/none/overlay.yaml": NOTHING})
     assert text_of(compute(files, "none")) == text_of(compute(files))
-
-
-def computed(documents: list[Document]) -> Computed:
-    return compute(files_of(documents))
 
 
 def text_of(fleet: Computed) -> str:

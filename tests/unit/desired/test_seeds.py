@@ -5,9 +5,8 @@ from datetime import timedelta
 import pytest
 
 from reconciler.quantity import parse
-from reconciler.spec import FleetSpec
 from tests.support import SEEDS
-from tests.unit.desired.worlds import one_cluster_fleet
+from tests.unit.desired.rendered_fleets import one_cluster_fleet, seed
 
 JOB = "kueue-nats/03-job.yaml"
 
@@ -44,7 +43,3 @@ def test_seed_master_queue_of_a_local_flavor_is_read() -> None:
     (flavor,) = queue.flavors
     assert (flavor.name, flavor.is_local, flavor.nats) == ("local-cpu", True, None)
     assert [entry.manifest["metadata"]["name"] for entry in spec.objects] == ["local-cpu"]
-
-
-def seed(name: str) -> FleetSpec:
-    return one_cluster_fleet((SEEDS / name).read_bytes())

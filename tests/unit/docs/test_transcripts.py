@@ -16,10 +16,9 @@ from reconciler.quantity import parse
 from reconciler.spec import FleetFiles
 from reconciler.spec.choices import CapacitySource
 from reconciler.status import plan_text
-from tests.documents import API, fleet_document
+from tests.builders import ALL_DELETES, cluster_document, fleet_document, master_queue
 from tests.support import ROOT
-from tests.unit.capacity.documents import master_queue
-from tests.unit.plan.worlds import applied_world, plan_of
+from tests.unit.plan.paper_clusters import applied_clusters, plan_of
 
 NOW = datetime(2026, 5, 4, 3, 2, 1, tzinfo=UTC)
 
@@ -32,8 +31,8 @@ def test_readme_shows_what_plan_prints() -> None:
     """The example fleet, after somebody changed a queue of it and deleted another."""
     spec = compute(read_folder(str(ROOT / "fleet"))).spec
     drift = {"spec": {"preemption": {"withinClusterQueue": "Never"}}}
-    world = applied_world(spec).edited("cnaf-gpu/ClusterQueue/gpu", drift, manager="kubectl-patch")
-    made = with_tokens(plan_of(spec, world.without("cnaf-cpu/LocalQueue/genomics/genomics")))
+    paper_clusters = applied_clusters(spec).edited("cnaf-gpu/ClusterQueue/gpu", drift, manager="kubectl-patch")
+    made = with_tokens(plan_of(spec, paper_clusters.without("cnaf-cpu/LocalQueue/genomics/genomics")))
     assert f"{plan_text(made, took='0.5 s')}\n" == transcript("kfleet plan")
 
 
@@ -53,10 +52,11 @@ def with_tokens(made: Plan) -> Plan:
 
 
 def test_readme_shows_what_observe_prints() -> None:
-    hub = {"apiVersion": API, "kind": "Cluster", "metadata": {"name": "hub"}, "spec": {"role": "standalone"}}
     pools = master_queue("pools", "nats://nats:4222", "interlink.resources")
     pools["spec"]["flavors"][0].pop("canLendTo")
-    text = yaml.safe_dump_all([fleet_document("research", {}), hub, pools])
+    text = yaml.safe_dump_all(
+        [fleet_document("research", policy=ALL_DELETES), cluster_document("hub", "standalone"), pools]
+    )
     amounts = {name: parse(amount) for name, amount in (("cpu", "16"), ("memory", "64Gi"), ("pods", "50"))}
     source = Source(CapacitySource.NATS, PoolPlace("nats:4222", "interlink.resources", "cnaf"))
     seen_at = NOW - timedelta(seconds=12)

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.edges import folder
-from reconciler.edges.git import GitError, Repository, is_repository, mask, open_repository
+from reconciler.edges.git import Repository, is_repository, mask, open_repository
+from reconciler.errors import GitError
 from reconciler.spec import files as limits
 
 GIT = shutil.which("git") or "git"

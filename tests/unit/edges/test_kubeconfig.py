@@ -58,7 +58,7 @@ PLUGIN = {"apiVersion": "client.authentication.k8s.io/v1", "command": "/nowhere/
         ),
         (broken(user={"token": f"{WORD}\nx: y"}), "https://127.0.0.1:1: the token holds line breaks"),
         (broken(user={"token": f"{WORD}ü"}), "https://127.0.0.1:1: the token holds line breaks or characters"),
-        (broken(user={"exec": PLUGIN}), "config: cannot log in with context 'a': exec gave neither token nor cert"),
+        (broken(user={"exec": PLUGIN}), "config: exec: /nowhere/plugin cannot be run: no such file"),
     ],
 )
 def test_kubeconfig_that_is_broken_is_one_message_without_secrets(

@@ -4,7 +4,7 @@ import pytest
 
 from reconciler.pipeline.offline import Source, compute, read_files
 from tests.support import ROOT
-from tests.unit.lint.fleets import find
+from tests.unit.lint.lint_findings import find
 
 HEAD = "apiVersion: flux-framework.org/{version}\nkind: MiniCluster\nmetadata:\n  name: lammps\n  namespace: astro\n"
 TARGETS = "  annotations: {kfleet.dev/clusters: workers}\n"

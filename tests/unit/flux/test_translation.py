@@ -1,14 +1,17 @@
 """v1alpha1 in the words of v1alpha2."""
 
+from typing import Any
+
 import pytest
 
 from reconciler.checking.flux import operator_job
 from reconciler.spec.minicluster import lost_in, to_current
-from tests.unit.flux.documents import CURRENT, OLD, Document, mini_cluster
+from tests.builders import Document
+from tests.unit.flux.lammps import CURRENT, OLD, lammps
 
 
-def translated(**spec: object) -> Document:
-    found = to_current(mini_cluster(OLD, **spec)).manifest
+def translated(**spec: Any) -> Document:
+    found = to_current(lammps(OLD, **spec)).manifest
     assert found["apiVersion"] == CURRENT
     return dict(found["spec"])
 
@@ -16,15 +19,15 @@ def translated(**spec: object) -> Document:
 def test_current_mini_cluster_and_other_objects_stay_as_they_are() -> None:
     job = {"apiVersion": "batch/v1", "kind": "Job"}
     assert to_current(job).manifest is job
-    current = mini_cluster()
+    current = lammps()
     assert (to_current(current).manifest, to_current(current).notes) == (current, ())
 
 
 def test_what_is_called_the_same_is_kept_and_the_status_is_not() -> None:
     labels = {"kueue.x-k8s.io/queue-name": "jobs"}
-    old = {**mini_cluster(OLD, jobLabels=labels, tasks=4), "status": {"jobid": "7"}}
+    old = {**lammps(OLD, jobLabels=labels, tasks=4), "status": {"jobid": "7"}}
     upgraded = to_current(old)
-    assert upgraded.manifest == mini_cluster(jobLabels=labels, tasks=4)
+    assert upgraded.manifest == lammps(jobLabels=labels, tasks=4)
     assert upgraded.notes == ()
 
 
@@ -70,7 +73,7 @@ def test_volume_of_the_host_moves_to_the_containers_that_mount_it() -> None:
 
 def test_what_v1alpha2_cannot_say_is_named_and_kept_to_be_seen() -> None:
     disk = {"path": "/x", "class": "csi", "secret": "s"}
-    old = mini_cluster(OLD, users=[{"name": "ada"}], fluxRestful={"port": 80}, volumes={"disk": disk})
+    old = lammps(OLD, users=[{"name": "ada"}], fluxRestful={"port": 80}, volumes={"disk": disk})
     assert [lost.path for lost in lost_in(old)] == [
         ("spec", "users"),
         ("spec", "fluxRestful"),
@@ -78,11 +81,11 @@ def test_what_v1alpha2_cannot_say_is_named_and_kept_to_be_seen() -> None:
     ]
     assert "claimName" in [*lost_in(old)][2].problem
     assert {"users", "fluxRestful", "volumes"} <= to_current(old).manifest["spec"].keys()
-    assert [*lost_in(mini_cluster(volumes={"disk": disk}))] == []
+    assert [*lost_in(lammps(volumes={"disk": disk}))] == []
 
 
 def test_translation_says_what_it_changed() -> None:
-    notes = to_current(mini_cluster(OLD, test=True, containers=[{"image": "a", "cores": 2, "preCommand": "b"}])).notes
+    notes = to_current(lammps(OLD, test=True, containers=[{"image": "a", "cores": 2, "preCommand": "b"}])).notes
     assert notes == (
         "test is called logging.quiet now",
         "preCommand is called commands.pre and postStartExec lifeCycle.postStartExec now",
@@ -93,9 +96,7 @@ def test_translation_says_what_it_changed() -> None:
 def test_operator_makes_one_indexed_job_of_all_members() -> None:
     labels = {"kueue.x-k8s.io/queue-name": "jobs"}
     container = {"image": "lammps", "resources": {"requests": {"cpu": 2}}}
-    made = operator_job(
-        mini_cluster(size=5, jobLabels=labels, containers=[container], pod={"nodeSelector": {"pool": "cpu"}})
-    )
+    made = operator_job(lammps(size=5, jobLabels=labels, containers=[container], pod={"nodeSelector": {"pool": "cpu"}}))
     assert (made["metadata"]["name"], made["metadata"]["labels"]) == ("lammps", labels)
     spec, pod = made["spec"], made["spec"]["template"]["spec"]
     assert (spec["completionMode"], spec["completions"], spec["parallelism"]) == ("Indexed", 5, 5)
@@ -104,5 +105,5 @@ def test_operator_makes_one_indexed_job_of_all_members() -> None:
 
 
 def test_operator_leaves_flux_out_where_the_image_brings_it() -> None:
-    made = operator_job(mini_cluster(flux={"container": {"disable": True}}))
+    made = operator_job(lammps(flux={"container": {"disable": True}}))
     assert made["spec"]["template"]["spec"]["initContainers"] == []

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from reconciler.pipeline.inventory import look_at_inventory
-from tests.unit.placement.worlds import spec_of
+from tests.unit.placement.queued_jobs import placement_spec
 
 
 def test_inventory_space_that_cannot_be_reached_is_a_problem(tmp_path: Path) -> None:
-    found = look_at_inventory(spec_of(f"{{its: {{access: {{kubeconfig: {tmp_path / 'none'}}}}}}}"), {})
+    found = look_at_inventory(placement_spec(f"{{its: {{access: {{kubeconfig: {tmp_path / 'none'}}}}}}}"), {})
     assert found is not None and "none" in found.problem
-    assert look_at_inventory(spec_of(), {}) is None
+    assert look_at_inventory(placement_spec(), {}) is None

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from reconciler.kueue.defaults import with_defaults
 from reconciler.kueue.kinds import KINDS, NEWEST
-from tests.unit.kueue.kueue_objects import obj
+from tests.unit.kueue.rule_case import case_object
 from tests.unit.kueue.strategies import manifests
 
 QUEUE_DEFAULTS = {
@@ -46,7 +46,7 @@ QUEUE_DEFAULTS = {
     ],
 )
 def test_defaults_are_those_of_the_server(kind: str, bare: dict[str, Any], full: dict[str, Any]) -> None:
-    assert with_defaults(obj(kind, bare)) == obj(kind, full)
+    assert with_defaults(case_object(kind, bare)) == case_object(kind, full)
 
 
 def test_defaults_leave_other_objects_alone() -> None:

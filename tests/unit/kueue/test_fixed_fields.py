@@ -5,7 +5,7 @@ import pytest
 from reconciler.kueue.immutable import IMMUTABLE, changed_immutable
 from reconciler.kueue.kinds import NEWEST, parse_version
 from reconciler.kueue.structure import largest_count, structure_of
-from tests.unit.kueue.kueue_objects import flavor, obj
+from tests.unit.kueue.rule_case import case_flavor, case_object
 
 TAINTED = {"nodeTaints": [{"key": "a", "effect": "NoExecute"}]}
 RACKS = {"topologyName": "racks", "nodeLabels": {"a": "b"}}
@@ -15,31 +15,36 @@ RACKS = {"topologyName": "racks", "nodeLabels": {"a": "b"}}
     ("old", "new", "version", "fields"),
     [
         (
-            obj("LocalQueue", {"clusterQueue": "a"}),
-            obj("LocalQueue", {"clusterQueue": "b"}),
+            case_object("LocalQueue", {"clusterQueue": "a"}),
+            case_object("LocalQueue", {"clusterQueue": "b"}),
             "0.19",
             ("spec.clusterQueue",),
         ),
-        (obj("LocalQueue", {}), obj("LocalQueue", {"clusterQueue": "b"}), "0.19", ()),
+        (case_object("LocalQueue", {}), case_object("LocalQueue", {"clusterQueue": "b"}), "0.19", ()),
         (
-            obj("AdmissionCheck", {"controllerName": "a"}),
-            obj("AdmissionCheck", {"controllerName": "b"}),
+            case_object("AdmissionCheck", {"controllerName": "a"}),
+            case_object("AdmissionCheck", {"controllerName": "b"}),
             "0.16",
             ("spec.controllerName",),
         ),
-        (obj("Topology", {"levels": [1]}), obj("Topology", {"levels": [2]}), "0.19", ("spec.levels",)),
-        (flavor(), flavor(**RACKS), "0.16", ()),
-        (flavor(**RACKS), flavor(**RACKS, **TAINTED), "0.16", ("spec",)),
-        (flavor(**RACKS), flavor(**RACKS, **TAINTED), "0.17", ()),
-        (flavor(**RACKS), flavor(nodeLabels={"a": "c"}), "0.19", ("spec.nodeLabels", "spec.topologyName")),
+        (case_object("Topology", {"levels": [1]}), case_object("Topology", {"levels": [2]}), "0.19", ("spec.levels",)),
+        (case_flavor(), case_flavor(**RACKS), "0.16", ()),
+        (case_flavor(**RACKS), case_flavor(**RACKS, **TAINTED), "0.16", ("spec",)),
+        (case_flavor(**RACKS), case_flavor(**RACKS, **TAINTED), "0.17", ()),
+        (case_flavor(**RACKS), case_flavor(nodeLabels={"a": "c"}), "0.19", ("spec.nodeLabels", "spec.topologyName")),
         (
-            obj("ClusterQueue", {"concurrentAdmissionPolicy": {}}),
-            obj("ClusterQueue", {}),
+            case_object("ClusterQueue", {"concurrentAdmissionPolicy": {}}),
+            case_object("ClusterQueue", {}),
             "0.19",
             ("spec.concurrentAdmissionPolicy",),
         ),
-        (obj("ClusterQueue", {"concurrentAdmissionPolicy": {}}), obj("ClusterQueue", {}), "0.17", ()),
-        (obj("ClusterQueue", {"cohortName": "a"}), obj("ClusterQueue", {"cohortName": "b"}), "0.19", ()),
+        (case_object("ClusterQueue", {"concurrentAdmissionPolicy": {}}), case_object("ClusterQueue", {}), "0.17", ()),
+        (
+            case_object("ClusterQueue", {"cohortName": "a"}),
+            case_object("ClusterQueue", {"cohortName": "b"}),
+            "0.19",
+            (),
+        ),
         ({"apiVersion": "v1", "kind": "Pod", "spec": 1}, {"apiVersion": "v1", "kind": "Pod", "spec": 2}, "0.19", ()),
     ],
 )
@@ -53,6 +58,7 @@ def test_immutable_fields_exist() -> None:
     for kind, path in [(one.kind, one.path) for one in IMMUTABLE]:
         node = structure_of(kind, NEWEST)
         for step in path:
+            assert step in node.fields, f"{kind}: {path}"
             node = node.fields[step]
 
 

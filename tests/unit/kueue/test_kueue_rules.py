@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from reconciler.kueue.kinds import KINDS, NEWEST, parse_version
 from reconciler.kueue.rules import RULES, check_object
+from tests.builders import cpu_group
 from tests.unit.kueue.cases import BAD, GOOD
-from tests.unit.kueue.kueue_objects import Case, cpu, obj, queue
+from tests.unit.kueue.rule_case import Case, by_version, case_object, case_queue
 
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -32,10 +33,6 @@ FIELDS = (
     "metadata",
     "labels",
 )
-
-
-def by_version(cases: tuple[Case, ...]) -> list[object]:
-    return [pytest.param(case, text, id=f"{case.name}-{text}") for case in cases for text in case.versions]
 
 
 @pytest.mark.parametrize(("case", "version"), by_version(BAD))
@@ -68,13 +65,13 @@ def test_cases_are_named_once() -> None:
 
 
 def test_check_object_reports_every_mistake_at_once() -> None:
-    manifest = queue(cpu("-1", borrowingLimit="2"), cohort="a", stopPolicy="Drain")
+    manifest = case_queue(cpu_group("-1", borrowingLimit="2"), cohort="a", stopPolicy="Drain")
     rules = [violation.rule for violation in check_object(manifest, NEWEST)]
     assert sorted(rules) == ["KF101", "KF104", "KF125", "KF126"]
 
 
 def test_check_object_names_path_value_and_what_is_allowed() -> None:
-    manifest = queue(
+    manifest = case_queue(
         {"coveredResources": ["cpu"], "flavors": [{"name": "a", "resources": [{"name": "cpu", "nominalQouta": 1}]}]}
     )
     missing, typo = check_object(manifest, NEWEST)
@@ -85,18 +82,18 @@ def test_check_object_names_path_value_and_what_is_allowed() -> None:
 
 
 def test_check_object_says_the_new_name_of_an_old_field() -> None:
-    (violation,) = check_object(queue(cpu(), cohort="team"), NEWEST)
+    (violation,) = check_object(case_queue(cpu_group(), cohort="team"), NEWEST)
     assert violation.hint == "v1beta2 calls it cohortName"
 
 
 def test_check_object_says_which_kueue_brought_a_field() -> None:
-    manifest = obj("MultiKueueConfig", {"clusters": ["a"], "quotaManagement": "Manual"})
+    manifest = case_object("MultiKueueConfig", {"clusters": ["a"], "quotaManagement": "Manual"})
     (violation,) = check_object(manifest, parse_version("0.17"))
     assert violation.problem == "this Kueue does not know the field, it came with 0.18"
 
 
 def test_check_object_refuses_a_version_that_kueue_never_had() -> None:
-    manifest = {**obj("ResourceFlavor", {}), "apiVersion": "kueue.x-k8s.io/v2"}
+    manifest = {**case_object("ResourceFlavor", {}), "apiVersion": "kueue.x-k8s.io/v2"}
     assert [violation.rule for violation in check_object(manifest, NEWEST)] == ["KF100"]
 
 
@@ -115,7 +112,7 @@ def test_check_object_refuses_a_version_that_kueue_never_had() -> None:
 )
 def test_check_object_knows_the_limits_of_each_release(kind: str, spec: object, good: str, bad: str) -> None:
     def has_problem(version: str) -> bool:
-        violations = check_object(obj(kind, spec), parse_version(version))
+        violations = check_object(case_object(kind, spec), parse_version(version))
         return any("at most" in violation.problem for violation in violations)
 
     assert not has_problem(good) and has_problem(bad)
@@ -125,7 +122,7 @@ def test_check_object_knows_the_limits_of_each_release(kind: str, spec: object, 
     ("version", "is_refused"), [("0.13.4", False), ("0.13.5", True), ("0.11", False), ("0.14", True)]
 )
 def test_check_object_knows_the_patch_that_refuses_tiny_weights(version: str, is_refused: bool) -> None:  # noqa: FBT001
-    manifest = queue(cpu(), fairSharing={"weight": "1n"})
+    manifest = case_queue(cpu_group(), fairSharing={"weight": "1n"})
     assert bool(check_object(manifest, parse_version(version))) is is_refused
 
 
@@ -133,7 +130,7 @@ def test_check_object_knows_the_patch_that_refuses_tiny_weights(version: str, is
     ("version", "is_refused"), [("0.16.5", False), ("0.16.6", True), ("0.17.0", False), ("0.17.1", True)]
 )
 def test_check_object_knows_the_patch_that_checks_on_flavors(version: str, is_refused: bool) -> None:  # noqa: FBT001
-    manifest = queue(cpu(), admissionChecksStrategy={"admissionChecks": [{"name": "a", "onFlavors": ["b"]}]})
+    manifest = case_queue(cpu_group(), admissionChecksStrategy={"admissionChecks": [{"name": "a", "onFlavors": ["b"]}]})
     assert bool(check_object(manifest, parse_version(version))) is is_refused
 
 

@@ -1,5 +1,3 @@
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,16 +16,12 @@ from reconciler.kueue.quota_tree import (
     spread_usage,
     subtree_quota,
 )
-from tests.unit.kueue.kueue_objects import cohort, cpu, obj, queue
+from tests.builders import cluster_queue, cohort, cpu_group, native
 
 PAIR = FlavorResource("default", "cpu")
 
 
-def named(manifest: dict[str, Any], name: str) -> dict[str, Any]:
-    return {**manifest, "metadata": {"name": name}}
-
-
-def node(name: str) -> NodeName:
+def node_name(name: str) -> NodeName:
     return NodeName(NodeKind.QUEUE if name.startswith("q") else NodeKind.COHORT, name)
 
 
@@ -35,65 +29,67 @@ def team() -> QuotaTree:
     """A root with its own quota; one team that lends and borrows within limits, and a queue beside it."""
     return build_tree(
         [
-            named(cohort(cpu("10")), "root"),
-            named(cohort(cpu("5", lendingLimit="8", borrowingLimit="6"), parentName="root"), "team"),
-            named(queue(cpu("4", lendingLimit="1"), cohortName="team"), "q1"),
-            named(queue(cpu("6", borrowingLimit="2"), cohortName="team"), "q2"),
-            named(queue(cpu("0"), cohortName="root"), "q3"),
+            cohort("root", cpu_group("10")),
+            cohort("team", cpu_group("5", lendingLimit="8", borrowingLimit="6"), parentName="root"),
+            cluster_queue("q1", cpu_group("4", lendingLimit="1"), cohortName="team"),
+            cluster_queue("q2", cpu_group("6", borrowingLimit="2"), cohortName="team"),
+            cluster_queue("q3", cpu_group("0"), cohortName="root"),
         ]
     )
 
 
 def test_subtree_is_own_quota_and_what_children_lend() -> None:
     tree = team()
-    assert subtree_quota(tree, node("team"), PAIR) == 12_000
-    assert subtree_quota(tree, node("root"), PAIR) == 18_000
-    assert [local_quota(tree, node(name), PAIR) for name in ("q1", "q2", "team", "root")] == [3000, 0, 4000, 0]
+    assert subtree_quota(tree, node_name("team"), PAIR) == 12_000
+    assert subtree_quota(tree, node_name("root"), PAIR) == 18_000
+    assert [local_quota(tree, node_name(name), PAIR) for name in ("q1", "q2", "team", "root")] == [3000, 0, 4000, 0]
 
 
 def test_potential_is_bounded_by_the_limits_on_the_way_up() -> None:
     tree = team()
-    assert potential(tree, node("root"), PAIR) == 18_000
-    assert potential(tree, node("team"), PAIR) == 18_000
-    assert potential(tree, node("q1"), PAIR) == 21_000
-    assert potential(tree, node("q2"), PAIR) == 8_000
-    assert potential(tree, node("q3"), PAIR) == 18_000
+    assert potential(tree, node_name("root"), PAIR) == 18_000
+    assert potential(tree, node_name("team"), PAIR) == 18_000
+    assert potential(tree, node_name("q1"), PAIR) == 21_000
+    assert potential(tree, node_name("q2"), PAIR) == 8_000
+    assert potential(tree, node_name("q3"), PAIR) == 18_000
 
 
 def test_usage_beyond_local_quota_counts_in_the_cohort() -> None:
     tree = team()
     usage = spread_usage(tree, {"q1": {PAIR: 5000}, "q2": {PAIR: 7000}})
-    assert usage[node("team")] == {PAIR: 9000}
-    assert usage[node("root")] == {PAIR: 5000}
-    assert available(tree, node("q2"), PAIR, usage) == 1000
-    assert available(tree, node("q1"), PAIR, usage) == 9000
-    assert available(tree, node("q3"), PAIR, usage) == 13_000
+    assert usage[node_name("team")] == {PAIR: 9000}
+    assert usage[node_name("root")] == {PAIR: 5000}
+    assert available(tree, node_name("q2"), PAIR, usage) == 1000
+    assert available(tree, node_name("q1"), PAIR, usage) == 9000
+    assert available(tree, node_name("q3"), PAIR, usage) == 13_000
 
 
 def test_available_is_negative_where_more_was_admitted_than_is_there() -> None:
-    tree = build_tree([named(queue(cpu("1")), "q1")])
-    assert available(tree, node("q1"), PAIR, spread_usage(tree, {"q1": {PAIR: 3000}})) == -2000
+    tree = build_tree([cluster_queue("q1", cpu_group("1"))])
+    assert available(tree, node_name("q1"), PAIR, spread_usage(tree, {"q1": {PAIR: 3000}})) == -2000
 
 
 def test_cohort_that_is_only_named_exists() -> None:
-    tree = build_tree([named(queue(cpu("1"), cohortName="c"), "q1"), named(queue(cpu("2"), cohortName="c"), "q2")])
-    assert potential(tree, node("q1"), PAIR) == 3000
+    tree = build_tree(
+        [cluster_queue("q1", cpu_group("1"), cohortName="c"), cluster_queue("q2", cpu_group("2"), cohortName="c")]
+    )
+    assert potential(tree, node_name("q1"), PAIR) == 3000
 
 
 def test_queue_and_cohort_of_one_name_are_two_nodes() -> None:
-    tree = build_tree([named(queue(cpu("1"), cohortName="same"), "same"), named(cohort(cpu("2")), "same")])
+    tree = build_tree([cluster_queue("same", cpu_group("1"), cohortName="same"), cohort("same", cpu_group("2"))])
     assert potential(tree, NodeName(NodeKind.QUEUE, "same"), PAIR) == 3000
 
 
 def test_unlimited_stays_unlimited() -> None:
     tree = build_tree(
         [
-            named(queue(cpu("100E"), cohortName="c"), "q1"),
-            named(queue(cpu("1", borrowingLimit="1"), cohortName="c"), "q2"),
+            cluster_queue("q1", cpu_group("100E"), cohortName="c"),
+            cluster_queue("q2", cpu_group("1", borrowingLimit="1"), cohortName="c"),
         ]
     )
-    assert potential(tree, node("q1"), PAIR) == UNLIMITED
-    assert potential(tree, node("q2"), PAIR) == 2000
+    assert potential(tree, node_name("q1"), PAIR) == UNLIMITED
+    assert potential(tree, node_name("q2"), PAIR) == 2000
 
 
 @pytest.mark.parametrize(
@@ -119,22 +115,25 @@ def test_amounts_never_leave_64_bits() -> None:
 
 def test_find_cycles_names_each_cycle_once() -> None:
     parents = {"a": "b", "b": "c", "c": "a", "d": "a", "e": "e", "f": "nowhere", "g": ""}
-    cohorts = [named(cohort(parentName=parent), name) for name, parent in parents.items()]
-    assert find_cycles([*cohorts, named(queue(cohortName="a"), "a"), obj("Topology")]) == (("a", "b", "c"), ("e",))
+    cohorts = [cohort(name, parentName=parent) for name, parent in parents.items()]
+    assert find_cycles([*cohorts, cluster_queue("a", cohortName="a"), native("Topology", "case")]) == (
+        ("a", "b", "c"),
+        ("e",),
+    )
 
 
 def test_build_tree_refuses_a_cycle_and_names_it() -> None:
-    cohorts = [named(cohort(parentName="b"), "a"), named(cohort(parentName="a"), "b")]
+    cohorts = [cohort("a", parentName="b"), cohort("b", parentName="a")]
     with pytest.raises(CohortCycleError, match="cohort cycle: a -> b -> a"):
         build_tree(cohorts)
 
 
 def test_build_tree_survives_a_very_deep_tree() -> None:
     depth = 3000
-    chain = [named(cohort(cpu("1"), parentName=f"c{number + 1}"), f"c{number}") for number in range(depth)]
+    chain = [cohort(f"c{number}", cpu_group("1"), parentName=f"c{number + 1}") for number in range(depth)]
     tree = build_tree(chain)
-    assert subtree_quota(tree, node(f"c{depth}"), PAIR) == depth * 1000
-    assert potential(tree, node("c0"), PAIR) == depth * 1000
+    assert subtree_quota(tree, node_name(f"c{depth}"), PAIR) == depth * 1000
+    assert potential(tree, node_name("c0"), PAIR) == depth * 1000
 
 
 LIMITS = st.none() | st.integers(0, 20)
@@ -150,14 +149,14 @@ def trees(draw: st.DrawFn) -> tuple[QuotaTree, list[str]]:
         limits = {"borrowingLimit": draw(LIMITS), "lendingLimit": draw(LIMITS)} if parent else {}
         spec = {"parentName": parent} if parent else {}
         given = {name: str(value) for name, value in limits.items() if value is not None}
-        manifests.append(named(cohort(cpu(str(draw(st.integers(0, 20))), **given), **spec), f"c{number}"))
+        manifests.append(cohort(f"c{number}", cpu_group(str(draw(st.integers(0, 20))), **given), **spec))
     queues = [f"q{number}" for number in range(draw(st.integers(1, 4)))]
     for name in queues:
         nominal, lending, borrowing = draw(st.integers(0, 20)), draw(LIMITS), draw(LIMITS)
         given = {} if borrowing is None else {"borrowingLimit": str(borrowing)}
         given |= {} if lending is None else {"lendingLimit": str(min(lending, nominal))}
         parent = f"c{draw(st.integers(0, cohorts - 1))}"
-        manifests.append(named(queue(cpu(str(nominal), **given), cohortName=parent), name))
+        manifests.append(cluster_queue(name, cpu_group(str(nominal), **given), cohortName=parent))
     return build_tree(manifests), queues
 
 
@@ -176,12 +175,14 @@ def test_available_shrinks_by_what_is_used_and_is_never_overdrawn(
     tree, queues = drawn
     used: dict[str, dict[FlavorResource, int]] = {}
     for name in data.draw(st.lists(st.sampled_from(queues), max_size=5)):
-        left = available(tree, node(name), PAIR, spread_usage(tree, used))
+        left = available(tree, node_name(name), PAIR, spread_usage(tree, used))
         taken = data.draw(st.integers(0, max(0, left)))
         used = {**used, name: {PAIR: used.get(name, {}).get(PAIR, 0) + taken}}
-        assert available(tree, node(name), PAIR, spread_usage(tree, used)) == left - taken
+        assert available(tree, node_name(name), PAIR, spread_usage(tree, used)) == left - taken
     usage = spread_usage(tree, used)
-    assert all(usage[name].get(PAIR, 0) <= subtree_quota(tree, name, PAIR) for name in tree.nodes if name == node("c0"))
+    assert all(
+        usage[name].get(PAIR, 0) <= subtree_quota(tree, name, PAIR) for name in tree.nodes if name == node_name("c0")
+    )
 
 
 @given(drawn=trees())

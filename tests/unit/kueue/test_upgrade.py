@@ -7,12 +7,13 @@ from hypothesis import strategies as st
 
 from reconciler.kueue.kinds import KINDS, NEWEST
 from reconciler.kueue.upgrade import to_canonical
-from tests.unit.kueue.kueue_objects import cpu, obj, queue
+from tests.builders import cpu_group
+from tests.unit.kueue.rule_case import case_object, case_queue
 from tests.unit.kueue.strategies import manifests
 
 
 def old(kind: str, spec: Any, version: str = "v1beta1") -> dict[str, Any]:
-    return {**obj(kind, spec), "apiVersion": f"kueue.x-k8s.io/{version}"}
+    return {**case_object(kind, spec), "apiVersion": f"kueue.x-k8s.io/{version}"}
 
 
 @pytest.mark.parametrize(
@@ -109,7 +110,7 @@ def test_to_canonical_keeps_a_priority_class_without_a_source() -> None:
 
 
 def test_to_canonical_takes_old_names_for_mistakes_in_the_new_version() -> None:
-    assert to_canonical(queue(cpu(), cohort="team")).manifest["spec"]["cohort"] == "team"
+    assert to_canonical(case_queue(cpu_group(), cohort="team")).manifest["spec"]["cohort"] == "team"
 
 
 @pytest.mark.parametrize(
@@ -117,7 +118,9 @@ def test_to_canonical_takes_old_names_for_mistakes_in_the_new_version() -> None:
     [(9, "9"), ("1000m", "1"), ("1024Mi", "1Gi"), (0.5, "500m"), ("0.5", "500m"), (" 4", "4"), (2.0, "2")],
 )
 def test_to_canonical_writes_quantities_as_kueue_does(written: Any, canonical: str) -> None:
-    manifest = queue(cpu(written, borrowingLimit=written, lendingLimit=written), fairSharing={"weight": written})
+    manifest = case_queue(
+        cpu_group(written, borrowingLimit=written, lendingLimit=written), fairSharing={"weight": written}
+    )
     spec = to_canonical(manifest).manifest["spec"]
     quota = spec["resourceGroups"][0]["flavors"][0]["resources"][0]
     assert {quota["nominalQuota"], quota["borrowingLimit"], quota["lendingLimit"]} == {canonical}
@@ -126,14 +129,14 @@ def test_to_canonical_writes_quantities_as_kueue_does(written: Any, canonical: s
 
 @pytest.mark.parametrize("written", ["many", None, True, [], float("nan")])
 def test_to_canonical_keeps_a_quantity_that_is_none(written: Any) -> None:
-    manifest = to_canonical(queue(cpu(written))).manifest
+    manifest = to_canonical(case_queue(cpu_group(written))).manifest
     kept = manifest["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["nominalQuota"]
     assert repr(kept) == repr(written)
 
 
 def test_to_canonical_drops_what_the_server_wrote() -> None:
     live = {
-        **queue(cpu()),
+        **case_queue(cpu_group()),
         "metadata": {
             "name": "q",
             "uid": "1",
@@ -152,14 +155,14 @@ def test_to_canonical_drops_what_the_server_wrote() -> None:
 
 
 def test_to_canonical_reads_a_label_without_a_value_as_the_server_stores_it() -> None:
-    manifest = obj("ResourceFlavor", {}, labels={"a": None, "b": "c"}, annotations={"d": None})
+    manifest = case_object("ResourceFlavor", {}, labels={"a": None, "b": "c"}, annotations={"d": None})
     metadata = to_canonical(manifest).manifest["metadata"]
     assert metadata["labels"] == {"a": "", "b": "c"}
     assert metadata["annotations"] == {"d": ""}
 
 
 def test_to_canonical_keeps_a_finalizer_that_is_not_kueues() -> None:
-    manifest = obj("ResourceFlavor", {}, finalizers=["kueue.x-k8s.io/resource-in-use", "example.com/mine"])
+    manifest = case_object("ResourceFlavor", {}, finalizers=["kueue.x-k8s.io/resource-in-use", "example.com/mine"])
     assert to_canonical(manifest).manifest["metadata"]["finalizers"] == ["example.com/mine"]
 
 

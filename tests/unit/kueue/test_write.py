@@ -10,7 +10,8 @@ from reconciler.kueue.rules import check_object
 from reconciler.kueue.upgrade import to_canonical
 from reconciler.kueue.write import CannotExpressError, to_version
 from reconciler.objects import Manifest
-from tests.unit.kueue.kueue_objects import cohort, cpu, obj, queue
+from tests.builders import cpu_group
+from tests.unit.kueue.rule_case import case_cohort, case_object, case_queue
 from tests.unit.kueue.strategies import manifests
 
 RELEASES = [parse_version(f"0.{minor}") for minor in range(10, 20)]
@@ -20,25 +21,30 @@ MAY_STOP = {"whenCanBorrow": "MayStopSearch", "whenCanPreempt": "MayStopSearch"}
 @pytest.mark.parametrize(
     ("manifest", "api_version", "kueue", "spec"),
     [
-        (obj("ClusterQueue", {"cohortName": "a"}), "v1beta1", "0.19", {"cohort": "a"}),
+        (case_object("ClusterQueue", {"cohortName": "a"}), "v1beta1", "0.19", {"cohort": "a"}),
         (
-            obj("ClusterQueue", {"flavorFungibility": MAY_STOP}),
+            case_object("ClusterQueue", {"flavorFungibility": MAY_STOP}),
             "v1beta1",
             "0.14",
             {"flavorFungibility": {"whenCanBorrow": "Borrow", "whenCanPreempt": "Preempt"}},
         ),
-        (obj("ClusterQueue", {"flavorFungibility": MAY_STOP}), "v1beta1", "0.15", {"flavorFungibility": MAY_STOP}),
-        (obj("ClusterQueue", {"cohortName": "a"}), "v1beta2", "0.15", {"cohortName": "a"}),
-        (obj("Cohort", {"parentName": "a"}), "v1alpha1", "0.12", {"parent": "a"}),
-        (obj("Cohort", {"parentName": "a"}), "v1beta1", "0.13", {"parentName": "a"}),
         (
-            obj("MultiKueueCluster", {"clusterSource": {"kubeConfig": {"location": "a"}}}),
+            case_object("ClusterQueue", {"flavorFungibility": MAY_STOP}),
+            "v1beta1",
+            "0.15",
+            {"flavorFungibility": MAY_STOP},
+        ),
+        (case_object("ClusterQueue", {"cohortName": "a"}), "v1beta2", "0.15", {"cohortName": "a"}),
+        (case_object("Cohort", {"parentName": "a"}), "v1alpha1", "0.12", {"parent": "a"}),
+        (case_object("Cohort", {"parentName": "a"}), "v1beta1", "0.13", {"parentName": "a"}),
+        (
+            case_object("MultiKueueCluster", {"clusterSource": {"kubeConfig": {"location": "a"}}}),
             "v1beta1",
             "0.14",
             {"kubeConfig": {"location": "a"}},
         ),
         (
-            obj(
+            case_object(
                 "Workload",
                 {"priorityClassRef": {"group": "scheduling.k8s.io", "kind": "PriorityClass", "name": "high"}},
             ),
@@ -46,7 +52,12 @@ MAY_STOP = {"whenCanBorrow": "MayStopSearch", "whenCanPreempt": "MayStopSearch"}
             "0.19",
             {"priorityClassName": "high", "priorityClassSource": "scheduling.k8s.io/priorityclass"},
         ),
-        (obj("Topology", {"levels": [{"nodeLabel": "a"}]}), "v1alpha1", "0.13", {"levels": [{"nodeLabel": "a"}]}),
+        (
+            case_object("Topology", {"levels": [{"nodeLabel": "a"}]}),
+            "v1alpha1",
+            "0.13",
+            {"levels": [{"nodeLabel": "a"}]},
+        ),
     ],
 )
 def test_to_version_says_it_in_the_words_of_the_version(
@@ -61,69 +72,74 @@ def test_to_version_says_it_in_the_words_of_the_version(
     ("manifest", "api_version", "kueue", "problem"),
     [
         (
-            obj("MultiKueueConfig", {"clusters": ["a"], "quotaManagement": "Manual"}),
+            case_object("MultiKueueConfig", {"clusters": ["a"], "quotaManagement": "Manual"}),
             "v1beta1",
             "0.19",
             "spec.quotaManagement exists in v1beta2 only",
         ),
         (
-            obj("MultiKueueConfig", {"clusters": ["a"], "quotaManagement": "Manual"}),
+            case_object("MultiKueueConfig", {"clusters": ["a"], "quotaManagement": "Manual"}),
             "v1beta2",
             "0.17",
             "spec.quotaManagement came with Kueue 0.18, this is 0.17",
         ),
         (
-            queue(concurrentAdmissionPolicy={}),
+            case_queue(concurrentAdmissionPolicy={}),
             "v1beta1",
             "0.18",
             "spec.concurrentAdmissionPolicy exists in v1beta2 only",
         ),
         (
-            queue(flavorFungibility={"preference": "PreemptionOverBorrowing"}),
+            case_queue(flavorFungibility={"preference": "PreemptionOverBorrowing"}),
             "v1beta1",
             "0.14",
             "spec.flavorFungibility.preference came with Kueue 0.15, this is 0.14",
         ),
-        (queue(admissionScope={}), "v1beta1", "0.11.4", "spec.admissionScope came with Kueue 0.12, this is 0.11.4"),
         (
-            obj("LocalQueue", {"fairSharing": {"weight": "1"}}),
+            case_queue(admissionScope={}),
+            "v1beta1",
+            "0.11.4",
+            "spec.admissionScope came with Kueue 0.12, this is 0.11.4",
+        ),
+        (
+            case_object("LocalQueue", {"fairSharing": {"weight": "1"}}),
             "v1beta1",
             "0.11",
             "spec.fairSharing came with Kueue 0.12, this is 0.11",
         ),
-        (cohort(fairSharing={}), "v1alpha1", "0.10", "spec.fairSharing came with Kueue 0.11, this is 0.10"),
+        (case_cohort(fairSharing={}), "v1alpha1", "0.10", "spec.fairSharing came with Kueue 0.11, this is 0.10"),
         (
-            obj("ProvisioningRequestConfig", {"podSetUpdates": {}}),
+            case_object("ProvisioningRequestConfig", {"podSetUpdates": {}}),
             "v1beta1",
             "0.11",
             "spec.podSetUpdates came with Kueue 0.12, this is 0.11",
         ),
         (
-            obj("MultiKueueCluster", {"clusterSource": {"clusterProfileRef": {"name": "a"}}}),
+            case_object("MultiKueueCluster", {"clusterSource": {"clusterProfileRef": {"name": "a"}}}),
             "v1beta1",
             "0.14",
             "spec.clusterSource.clusterProfileRef came with Kueue 0.15, this is 0.14",
         ),
         (
-            obj("MultiKueueCluster", {"clusterSource": {"clusterProfileRef": {"name": "a"}}}),
+            case_object("MultiKueueCluster", {"clusterSource": {"clusterProfileRef": {"name": "a"}}}),
             "v1beta1",
             "0.19",
             "spec.clusterSource.clusterProfileRef exists in v1beta2 only",
         ),
         (
-            obj("MultiKueueCluster", {"clusterSource": {"kubeconfig": {}}}),
+            case_object("MultiKueueCluster", {"clusterSource": {"kubeconfig": {}}}),
             "v1beta1",
             "0.19",
             "spec.clusterSource.kubeconfig has no place outside of clusterSource",
         ),
         (
-            obj("Workload", {"priorityClassRef": {"group": "g", "kind": "k", "name": "n"}}),
+            case_object("Workload", {"priorityClassRef": {"group": "g", "kind": "k", "name": "n"}}),
             "v1beta1",
             "0.19",
             "names neither a WorkloadPriorityClass nor a PriorityClass",
         ),
         (
-            obj(
+            case_object(
                 "Workload",
                 {"podSets": [{"topologyRequest": {"podsetSliceRequiredTopologyConstraints": []}}]},
             ),
@@ -131,11 +147,11 @@ def test_to_version_says_it_in_the_words_of_the_version(
             "0.19",
             "spec.podSets[0].topologyRequest.podsetSliceRequiredTopologyConstraints exists in v1beta2 only",
         ),
-        (queue(cohort="a"), "v1beta1", "0.19", "spec.cohort is no field of v1beta2"),
-        (queue(), "v1beta2", "0.14", "Kueue 0.14 does not serve this version, it serves v1beta1"),
-        (cohort(), "v1alpha1", "0.13", "Kueue 0.13 does not serve this version, it serves v1beta1"),
-        (queue(), "v1beta2", "0.9", "Kueue 0.9 does not serve this version, it serves none"),
-        (queue(), "v1", None, "no release of Kueue serves v1 for it"),
+        (case_queue(cohort="a"), "v1beta1", "0.19", "spec.cohort is no field of v1beta2"),
+        (case_queue(), "v1beta2", "0.14", "Kueue 0.14 does not serve this version, it serves v1beta1"),
+        (case_cohort(), "v1alpha1", "0.13", "Kueue 0.13 does not serve this version, it serves v1beta1"),
+        (case_queue(), "v1beta2", "0.9", "Kueue 0.9 does not serve this version, it serves none"),
+        (case_queue(), "v1", None, "no release of Kueue serves v1 for it"),
     ],
 )
 def test_to_version_refuses_a_loss(manifest: dict[str, Any], api_version: str, kueue: str | None, problem: str) -> None:
@@ -146,7 +162,7 @@ def test_to_version_refuses_a_loss(manifest: dict[str, Any], api_version: str, k
 
 
 def test_to_version_names_every_field_at_once() -> None:
-    manifest = queue(admissionScope={}, concurrentAdmissionPolicy={}, flavorFungibility={"preference": "x"})
+    manifest = case_queue(admissionScope={}, concurrentAdmissionPolicy={}, flavorFungibility={"preference": "x"})
     with pytest.raises(CannotExpressError) as refusal:
         to_version(manifest, "v1beta1", parse_version("0.11"))
     assert len(refusal.value.problems) == 3
@@ -154,8 +170,8 @@ def test_to_version_names_every_field_at_once() -> None:
 
 def test_to_version_takes_the_newest_release_that_serves_the_version() -> None:
     preference = {"whenCanBorrow": "TryNextFlavor", "whenCanPreempt": "TryNextFlavor", "preference": "x"}
-    assert to_version(queue(flavorFungibility=preference), "v1beta1")["spec"]["flavorFungibility"] == preference
-    assert to_version(cohort(parentName="a"), "v1alpha1")["spec"]["parent"] == "a"
+    assert to_version(case_queue(flavorFungibility=preference), "v1beta1")["spec"]["flavorFungibility"] == preference
+    assert to_version(case_cohort(parentName="a"), "v1alpha1")["spec"]["parent"] == "a"
 
 
 def test_to_version_leaves_other_objects_alone() -> None:
@@ -198,6 +214,6 @@ def test_to_version_refuses_only_what_the_release_lacks(data: st.DataObject, kin
 
 
 def test_to_version_shares_nothing_that_could_be_changed_by_accident() -> None:
-    manifest = queue(cpu(), cohortName="a")
+    manifest = case_queue(cpu_group(), cohortName="a")
     written = to_version(manifest, "v1beta1")
     assert "cohortName" in manifest["spec"] and "cohort" in written["spec"]

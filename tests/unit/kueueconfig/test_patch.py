@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from reconciler.kueue.configuration import SHIPPED_FRAMEWORKS, Settings, assumed_settings, read_settings
@@ -39,7 +41,7 @@ CONTENT = {
         ),
     ],
 )
-def test_patched_changes_what_it_names_and_nothing_else(patch: dict, path: str, value: object) -> None:
+def test_patched_changes_what_it_names_and_nothing_else(patch: dict[str, Any], path: str, value: object) -> None:
     result = patched(CONTENT, patch)
     assert result.get(path) == value
     assert {name: part for name, part in result.items() if name != path} == {

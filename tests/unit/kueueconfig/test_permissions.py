@@ -2,10 +2,11 @@
 
 from reconciler.desired import compute_desired
 from reconciler.links import Permission
+from reconciler.objects import ClusterName
 from reconciler.ownership.applyset import SetName
 from reconciler.permissions import needed
 from reconciler.prediction import ClusterView
-from tests.unit.desired.fleets import spec_of
+from tests.builders import spec_of
 
 PICKY = (
     "kind: Cluster\nmetadata: {name: picky}\nspec: {role: worker, kueue: {config: {clientConnection: {qps: 100}}}}\n"
@@ -22,5 +23,5 @@ def test_kueue_may_be_restarted_where_its_configuration_is_changed() -> None:
     assert {name: found for name, found in asked.items() if found} == {"picky": wanted}
 
 
-def view(name: str) -> ClusterView:
+def view(name: ClusterName) -> ClusterView:
     return ClusterView(name, SetName("test", "kueue-system"), f"uid-of-{name}", {}, {})

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from reconciler.kueue.configuration_rules import check_configuration, check_patch
@@ -75,7 +77,7 @@ OWN = "add matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn
         ),
     ],
 )
-def test_check_patch_says_what_the_release_refuses(release: str, patch: dict, said: list[str]) -> None:
+def test_check_patch_says_what_the_release_refuses(release: str, patch: dict[str, Any], said: list[str]) -> None:
     assert [str(violation) for violation in check_patch(patch, parse_version(release))] == said
 
 
@@ -123,6 +125,6 @@ def test_check_patch_says_what_the_release_refuses(release: str, patch: dict, sa
         ),
     ],
 )
-def test_check_configuration_says_what_does_not_go_together(release: str, content: dict, said: str) -> None:
+def test_check_configuration_says_what_does_not_go_together(release: str, content: dict[str, Any], said: str) -> None:
     whole = {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration", **content}
     assert [str(violation) for violation in check_configuration(whole, parse_version(release))] == [said]

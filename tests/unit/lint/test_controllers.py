@@ -3,7 +3,7 @@
 import pytest
 
 from reconciler.lint import Finding
-from tests.unit.lint.fleets import find
+from tests.unit.lint.lint_findings import find
 
 RIGHT = "kueue.x-k8s.io/multikueue"
 NODES = "kueue.x-k8s.io/provisioning-request"

@@ -9,7 +9,7 @@ from reconciler.kueue.kinds import KINDS
 from reconciler.lint import lint, lint_spec
 from reconciler.spec import FleetFiles, parse_fleet
 from tests.support import ROOT
-from tests.unit.lint.fleets import find, parse, rules_of
+from tests.unit.lint.lint_findings import find, parse_snippet, rules_of
 
 DISPATCHED = """\
 kind: Queue
@@ -153,13 +153,13 @@ kind: Queue
 metadata: {name: research}
 spec: {quota: [{flavor: cpu, resources: {cpu: 5}, lendingLimit: {cpu: 1}}]}
 """
-    desired = compute_desired(parse(snippet))
+    desired = compute_desired(parse_snippet(snippet))
     assert any("lendingLimit" in repr(entry.manifest) for entry in desired.objects)
     assert rules_of(snippet) == {"KF023"}
 
 
 def test_lint_spec_speaks_where_documents_contradict_each_other() -> None:
-    spec = parse("kind: Tenant\nmetadata: {name: physics}\nspec: {namespaces: [astro], queue: research}\n")
+    spec = parse_snippet("kind: Tenant\nmetadata: {name: physics}\nspec: {namespaces: [astro], queue: research}\n")
     with pytest.raises(ExceptionGroup):
         compute_desired(spec)
     assert [finding.problem for finding in lint_spec(spec)] == [
@@ -177,7 +177,7 @@ def test_lint_of_three_thousand_documents_is_fast() -> None:
         f"kind: Tenant\nmetadata: {{name: t{n}}}\nspec: {{namespaces: [n{n}], queue: q{n % 750}}}\n"
         for n in range(2250)
     ]
-    spec = parse("---\n".join(documents))
+    spec = parse_snippet("---\n".join(documents))
     desired = compute_desired(spec)
     assert len(desired.objects) > 10_000
     started = time.process_time()

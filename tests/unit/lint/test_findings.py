@@ -3,7 +3,7 @@
 from textwrap import dedent
 
 from reconciler.lint import Severity
-from tests.unit.lint.fleets import completed, find, find_text, parse
+from tests.unit.lint.lint_findings import completed, find, find_text, parse_snippet
 
 HEAD = """\
 apiVersion: kfleet.dev/v1alpha1
@@ -50,7 +50,7 @@ def test_finding_of_a_generated_object_names_it_at_its_document() -> None:
     (finding,) = find(STRICT)
     assert finding.problem.startswith("east/ClusterQueue/research: with StrictFIFO a first job")
     assert finding.field == "spec.queueingStrategy"
-    assert finding.place == parse(STRICT).queues[0].document.place()
+    assert finding.place == parse_snippet(STRICT).queues[0].document.place()
 
 
 def test_finding_is_one_for_all_clusters_with_the_same_problem() -> None:

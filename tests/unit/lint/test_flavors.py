@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.lint.fleets import find, rules_of
+from tests.unit.lint.lint_findings import find, rules_of
 
 
 def flavors(first: str, second: str) -> str:

@@ -1,6 +1,6 @@
 """What lint says of queues whose jobs KubeStellar carries."""
 
-from tests.unit.lint.fleets import find
+from tests.unit.lint.lint_findings import find
 
 CARRIED = """\
 kind: Queue

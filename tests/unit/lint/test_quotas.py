@@ -1,111 +1,109 @@
 """Quotas and cohorts: where the rules about them must keep quiet, and the less obvious ways to break them."""
 
-from tests.unit.lint.fleets import find, rules_of
+from typing import Any
 
-COHORT = "kind: Cohort\nmetadata: {name: science, annotations: {kfleet.dev/clusters: workers}}\n"
-WEST = "kind: Cluster\nmetadata: {name: west}\nspec: {role: worker}\n---\n"
-OBSERVED = "kind: Flavor\nmetadata: {name: cpu}\nspec: {nodeLabels: {pool: cpu}, capacity: {source: nodes}}\n---\n"
-NATIVE_QUEUE = """\
-kind: ClusterQueue
-metadata: {{name: night, annotations: {{kfleet.dev/clusters: workers}}}}
-spec:
-  namespaceSelector: {{}}
-  cohortName: science
-  resourceGroups:
-  - coveredResources: [cpu]
-    flavors: [{{name: cpu, resources: [{{name: cpu, nominalQuota: {nominal}{limit}}}]}}]
-"""
+from tests.builders import (
+    CLUSTERS,
+    Document,
+    annotated,
+    cluster_document,
+    cluster_queue,
+    cohort,
+    cpu_group,
+    fleet_document,
+    native,
+    observed_flavor,
+    quota,
+)
+from tests.unit.lint.lint_findings import find, rules_of, science_queue
+
+COHORT = native("Cohort", "science", None, "workers")
+WEST = cluster_document("west")
+OBSERVED = observed_flavor("cpu", "nodes", nodeLabels={"pool": "cpu"})
+RECLAIM: Document = {"preemption": {"reclaimWithinCohort": "Any"}}
 
 
-def queue(quota: str, rest: str = "") -> str:
-    return (
-        f"kind: Queue\nmetadata: {{name: research}}\nspec:\n  cohort: science\n  quota: [{quota}]\n{rest}---\n{COHORT}"
-    )
+def native_night(
+    nominal: int, *, of: str = "cpu", clusters: str = "workers", limits: Document | None = None, **spec: Any
+) -> Document:
+    """A queue in Kueue's own words."""
+    own = cluster_queue("night", cpu_group(nominal, of=of, **(limits or {})), **{"cohortName": "science", **spec})
+    return annotated(own, {CLUSTERS: clusters})
 
 
 def test_lending_is_not_judged_before_the_capacity_is_seen() -> None:
-    reclaim = "  preemption: {reclaimWithinCohort: Any}\n"
-    assert rules_of(OBSERVED + queue("{flavor: cpu, resources: {cpu: 50%}, lendingLimit: {cpu: 5}}", reclaim)) == set()
-    above = queue("{flavor: cpu, resources: {cpu: 50%}, lendingLimit: {cpu: 60%}}", reclaim)
-    assert rules_of(OBSERVED + above) == {"KF024"}
+    below = science_queue({"cpu": "50%"}, {"lendingLimit": {"cpu": 5}}, **RECLAIM)
+    assert rules_of(OBSERVED, below, COHORT) == set()
+    above = science_queue({"cpu": "50%"}, {"lendingLimit": {"cpu": "60%"}}, **RECLAIM)
+    assert rules_of(OBSERVED, above, COHORT) == {"KF024"}
 
 
 def test_lending_is_compared_as_written_and_as_numbers() -> None:
-    reclaim = "  preemption: {reclaimWithinCohort: Any}\n"
-    fixed = find(queue("{flavor: cpu, resources: {cpu: 5}, lendingLimit: {cpu: 5001m}}", reclaim))
+    fixed = find(science_queue({"cpu": 5}, {"lendingLimit": {"cpu": "5001m"}}, **RECLAIM), COHORT)
     assert [finding.problem for finding in fixed] == [
         "5001m is more than the quota of 5: a queue cannot lend more than it has"
     ]
-    mixed = find(queue("{flavor: cpu, resources: {cpu: 50}, lendingLimit: {cpu: 51%}}", reclaim))
+    mixed = find(science_queue({"cpu": 50}, {"lendingLimit": {"cpu": "51%"}}, **RECLAIM), COHORT)
     assert [(finding.rule, finding.field) for finding in mixed] == [("KF024", "spec.quota[0].lendingLimit.cpu")]
 
 
 def test_borrowing_is_not_judged_where_the_limit_binds_on_another_cluster() -> None:
-    limited = "{flavor: cpu, resources: {cpu: 5}, borrowingLimit: {cpu: 8}}"
-    assert rules_of(queue(limited)) == {"KF027"}
-    elsewhere = NATIVE_QUEUE.format(nominal=20, limit="").replace("workers", "west")
-    assert rules_of(queue(limited) + "---\n" + WEST + elsewhere) == set()
+    limited = science_queue({"cpu": 5}, {"borrowingLimit": {"cpu": 8}})
+    assert rules_of(limited, COHORT) == {"KF027"}
+    assert rules_of(limited, COHORT, WEST, native_night(20, clusters="west")) == set()
 
 
 def test_borrowing_tells_what_the_cohort_lends_at_most() -> None:
-    lender = NATIVE_QUEUE.format(nominal=20, limit=", lendingLimit: 2500m").replace(
-        "  cohortName", "  preemption: {reclaimWithinCohort: Any}\n  cohortName"
-    )
-    (finding,) = find(queue("{flavor: cpu, resources: {cpu: 5}, borrowingLimit: {cpu: 8}}") + "---\n" + lender)
+    lender = native_night(20, limits={"lendingLimit": "2500m"}, **RECLAIM)
+    (finding,) = find(science_queue({"cpu": 5}, {"borrowingLimit": {"cpu": 8}}), COHORT, lender)
     assert finding.problem.endswith("the limit of 8 cpu of flavor cpu never binds: the cohort lends at most 2500m")
 
 
 def test_capacity_counts_native_queues_and_headroom() -> None:
-    assert rules_of(COHORT + "---\n" + NATIVE_QUEUE.format(nominal=50, limit="")) == set()
-    (finding,) = find(COHORT + "---\n" + NATIVE_QUEUE.format(nominal=51, limit=""))
+    assert rules_of(COHORT, native_night(50)) == set()
+    (finding,) = find(COHORT, native_night(51))
     assert finding.problem == "the queues get 101 cpu of flavor cpu, its capacity is 100 (on east)"
-    fleet = "kind: Fleet\nmetadata: {name: example}\nspec: {policy: {capacity: {headroom: 10%}}}\n---\n"
-    (finding,) = find(fleet + queue("{flavor: cpu, resources: {cpu: 95}}"))
+    fleet = fleet_document("example", policy={"capacity": {"headroom": "10%"}})
+    (finding,) = find(fleet, science_queue({"cpu": 95}), COHORT)
     assert finding.problem == "the queues get 95 cpu of flavor cpu, its capacity is 90 less a headroom of 10% (on east)"
 
 
 def test_borrowing_is_not_judged_before_the_capacity_is_seen() -> None:
-    limited = queue("{flavor: cpu, resources: {cpu: 50%}, borrowingLimit: {cpu: 8}}")
-    assert rules_of(OBSERVED + limited) == set()
+    limited = science_queue({"cpu": "50%"}, {"borrowingLimit": {"cpu": 8}})
+    assert rules_of(OBSERVED, limited, COHORT) == set()
 
 
 def test_borrowing_of_the_managers_sum_is_not_judged() -> None:
     """The lender is on the worker only; what the manager's books say follows from the workers."""
-    limited = queue("{flavor: cpu, resources: {cpu: 5}, borrowingLimit: {cpu: 8}}", "  dispatch: multikueue\n")
-    assert rules_of(limited + "---\n" + NATIVE_QUEUE.format(nominal=20, limit="")) == set()
+    limited = science_queue({"cpu": 5}, {"borrowingLimit": {"cpu": 8}}, dispatch="multikueue")
+    assert rules_of(limited, COHORT, native_night(20)) == set()
 
 
 def test_borrowing_of_a_native_queue_on_the_manager_is_judged() -> None:
-    on_manager = NATIVE_QUEUE.format(nominal=5, limit=", borrowingLimit: 8").replace("workers", "manager")
-    flavor = "kind: ResourceFlavor\nmetadata: {name: cpu}\n"
-    cohort = "kind: Cohort\nmetadata: {name: science}\n"
-    (finding,) = find(f"{on_manager}---\n{flavor}---\n{cohort}")
+    on_manager = native_night(5, clusters="manager", limits={"borrowingLimit": 8})
+    (finding,) = find(on_manager, native("ResourceFlavor", "cpu"), native("Cohort", "science"))
     assert finding.rule == "KF027"
     assert finding.field == "spec.resourceGroups[0].flavors[0].resources[0].borrowingLimit"
 
 
 def test_cohort_of_one_native_queue_may_be_mistyped() -> None:
-    (finding,) = find(NATIVE_QUEUE.format(nominal=5, limit="").replace("science", "sience") + "---\n" + COHORT)
+    (finding,) = find(native_night(5, cohortName="sience"), COHORT)
     assert (finding.rule, finding.field) == ("KF032", "spec.cohortName")
     assert finding.problem.endswith("and no document declares it; did you mean science?")
 
 
 def test_cohort_is_declared_by_a_cohort_of_its_name_alone() -> None:
-    topology = "kind: Topology\nmetadata: {name: science}\nspec: {levels: [{nodeLabel: rack}]}\n"
-    queue_alone = queue("{flavor: cpu, resources: {cpu: 5}}").removesuffix(COHORT)
-    assert rules_of(queue_alone + topology) == {"KF032"}
+    topology = native("Topology", "science", {"levels": [{"nodeLabel": "rack"}]})
+    assert rules_of(science_queue({"cpu": 5}), topology) == {"KF032"}
 
 
 def test_cohort_of_pools_has_members() -> None:
     master = "apiVersion: vk.io/v1\nkind: MasterQueue\nmetadata: {name: pools}\nspec: {template: {cohort: science}}\n"
-    queue_alone = queue("{flavor: cpu, resources: {cpu: 5}}").removesuffix(COHORT)
-    assert rules_of(queue_alone + master) == set()
+    assert rules_of(science_queue({"cpu": 5}), master) == set()
 
 
 def test_cohort_of_two_queues_needs_no_document() -> None:
-    native = NATIVE_QUEUE.format(nominal=5, limit="")
-    queue_alone = queue("{flavor: cpu, resources: {cpu: 5}}").removesuffix(COHORT)
-    assert rules_of(queue_alone + native) == set()
+    assert rules_of(science_queue({"cpu": 5}), native_night(5)) == set()
 
 
 def test_parent_cohort_is_not_suggested_to_be_its_child() -> None:
@@ -123,37 +121,31 @@ spec:
   flavors:
   - name: nats
     natsFlavor: {natsConnector: "nats://nats", natsSubject: s, virtualNode: vk, poolTimeout: 65, pools: [cnaf]}
----
 """
-    of_pool = NATIVE_QUEUE.format(nominal=5, limit="").replace(
-        "name: cpu, resources", "name: pools-nats-cnaf, resources"
-    )
-    assert rules_of(master + of_pool) == set()
-    assert rules_of(master + of_pool.replace("pools-nats", "pools-other")) == {"KF033"}
+    assert rules_of(master, native_night(5, of="pools-nats-cnaf")) == set()
+    assert rules_of(master, native_night(5, of="pools-other-cnaf")) == {"KF033"}
 
 
 def test_cohort_quota_that_one_cluster_uses_is_no_mistake() -> None:
-    quota = "{name: cpu, resources: [{name: cpu, nominalQuota: 5}]}"
-    cohort = f"{COHORT}spec: {{resourceGroups: [{{coveredResources: [cpu], flavors: [{quota}]}}]}}\n---\n"
-    one = queue("{flavor: cpu, resources: {cpu: 5}}", "  clusters: {names: [east]}\n").removesuffix(COHORT)
-    assert rules_of(WEST + cohort + one.removesuffix("---\n")) == set()
+    shared = annotated(cohort("science", cpu_group(5, of="cpu")), {CLUSTERS: "workers"})
+    assert rules_of(WEST, shared, science_queue({"cpu": 5}, clusters={"names": ["east"]})) == set()
 
 
 def test_manager_quota_is_limited_as_quota_is() -> None:
-    rest = "  preemption: {reclaimWithinCohort: Any}\n  dispatch: multikueue\n  managerQuota:\n"
-    rest += "  - {flavor: any, resources: {cpu: 5}, lendingLimit: {cpu: 6}}\n"
-    (finding,) = find(queue("{flavor: cpu, resources: {cpu: 5}}", rest))
+    manager = [quota("any", {"cpu": 5}, lendingLimit={"cpu": 6})]
+    sent = science_queue({"cpu": 5}, dispatch="multikueue", managerQuota=manager, **RECLAIM)
+    (finding,) = find(sent, COHORT)
     assert (finding.rule, finding.field) == ("KF024", "spec.managerQuota[0].lendingLimit.cpu")
 
 
 def test_sum_of_infinite_quotas_is_not_told_a_second_time() -> None:
-    infinite = queue("{flavor: cpu, resources: {cpu: 1000000000}}", "  dispatch: multikueue\n")
-    found = [finding.problem for finding in find(OBSERVED + infinite)]
+    infinite = science_queue({"cpu": 1000000000}, dispatch="multikueue")
+    found = [finding.problem for finding in find(OBSERVED, infinite, COHORT)]
     assert len(found) == 1 and found[0].startswith("east/ClusterQueue/research: 1G cpu of flavor cpu is no amount")
 
 
 def test_memory_is_infinite_where_no_machine_has_so_much() -> None:
     for amount in ("4Ti", "100Pi"):
-        assert rules_of(OBSERVED + queue(f"{{flavor: cpu, resources: {{memory: {amount}}}}}")) == set()
+        assert rules_of(OBSERVED, science_queue({"memory": amount}), COHORT) == set()
     for amount in ("128Pi", "1000000000Gi", "1Ei"):
-        assert rules_of(OBSERVED + queue(f"{{flavor: cpu, resources: {{memory: {amount}}}}}")) == {"KF026"}
+        assert rules_of(OBSERVED, science_queue({"memory": amount}), COHORT) == {"KF026"}

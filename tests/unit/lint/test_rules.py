@@ -3,7 +3,7 @@
 import pytest
 
 from reconciler.lint import RULES, Rule, Severity
-from tests.unit.lint.fleets import find
+from tests.unit.lint.lint_findings import find
 
 FLEET_RULES = [rule for rule in RULES if rule.id < "KF100"]
 SERVER_RULES = [rule for rule in RULES if rule.id >= "KF100"]

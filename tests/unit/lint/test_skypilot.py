@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from tests.unit.lint.fleets import find
+from tests.unit.lint.lint_findings import find
 
 FLEET = """\
 kind: Cluster

@@ -3,7 +3,6 @@
 import json
 import re
 from datetime import timedelta
-from typing import Any
 
 import pytest
 import yaml
@@ -13,16 +12,17 @@ from reconciler.desired.monitoring.alerts import rule_groups
 from reconciler.desired.monitoring.gpus import DCGM_METRICS
 from reconciler.desired.monitoring.grafana import COLUMNS, Dashboard, dashboard_json
 from reconciler.desired.monitoring.objects import all_dashboards
+from reconciler.objects import Manifest
 from tests.support import ROOT
 from tests.unit.monitoring.names import expressions, named_metrics
-from tests.unit.plan.worlds import parse
+from tests.unit.plan.paper_clusters import parse
 
 DOCUMENT = (ROOT / "docs" / "monitoring.md").read_text()
 HUB = "kind: Cluster\nmetadata: {name: hub}\nspec: {role: manager}\n"
 EAST = "kind: Cluster\nmetadata: {name: east}\nspec: {role: worker, kueue: {namespace: batch}}\n"
 
 
-def objects(monitoring: str, *clusters: str) -> dict[str, dict[str, Any]]:
+def objects(monitoring: str, *clusters: str) -> dict[str, Manifest]:
     fleet = f"kind: Fleet\nmetadata: {{name: science}}\nspec: {{monitoring: {monitoring}}}\n"
     return {str(entry.ref): entry.manifest for entry in compute_desired(parse(fleet, *clusters)).objects}
 

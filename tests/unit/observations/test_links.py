@@ -6,7 +6,7 @@ from typing import Any
 from reconciler.kueue.configuration_patch import patched, read_configuration, write_configuration
 from reconciler.observations.links import expected_settings, running_settings
 from reconciler.rollout import FAILED, PREVIOUS, short_name
-from tests.unit.desired.fleets import spec_of
+from tests.builders import spec_of
 
 HUB = spec_of().clusters[0]
 PATCH = {"integrations": {"frameworks": {"add": ["pod"]}}}

@@ -10,13 +10,13 @@ from reconciler.observations.workloads import is_stopped, read_remote, read_sent
 ORIGIN = {"kueue.x-k8s.io/multikueue-origin": "multikueue"}
 
 
-def workload(name: str, *conditions: str, **more: Any) -> Manifest:
+def live_workload(name: str, *conditions: str, **more: Any) -> Manifest:
     labels = more.pop("labels", {})
     status = {"conditions": [{"type": one, "status": "True"} for one in conditions], **more}
     return {"metadata": {"namespace": "team", "name": name, "labels": labels}, "status": status}
 
 
-def queue(policy: str, *, status: str = "False", seen: int = 2) -> Manifest:
+def live_queue(policy: str, *, status: str = "False", seen: int = 2) -> Manifest:
     condition = {"type": "Active", "status": status, "observedGeneration": seen}
     return {
         "metadata": {"name": "q", "generation": 2},
@@ -27,8 +27,8 @@ def queue(policy: str, *, status: str = "False", seen: int = 2) -> Manifest:
 
 def test_sent_workloads_are_those_that_have_not_ended() -> None:
     admission = {"clusterQueue": "q"}
-    running = workload("a", "Admitted", admission=admission, clusterName="east")
-    ended = workload("b", "Admitted", "Finished", admission=admission, clusterName="east")
+    running = live_workload("a", "Admitted", admission=admission, clusterName="east")
+    ended = live_workload("b", "Admitted", "Finished", admission=admission, clusterName="east")
     pending: Manifest = {"metadata": {"namespace": "team", "name": "c"}}
     found = {entry.address[1]: (entry.queue, entry.cluster) for entry in read_sent([running, ended, pending])}
     assert found == {"a": ("q", "east"), "c": ("", "")}
@@ -37,13 +37,13 @@ def test_sent_workloads_are_those_that_have_not_ended() -> None:
 @pytest.mark.parametrize(
     ("copy", "is_counted"),
     [
-        (workload("a", "QuotaReserved", labels=ORIGIN, admission={"clusterQueue": "mine"}), True),
-        (workload("a", "QuotaReserved", "Admitted", labels=ORIGIN, admission={"clusterQueue": "mine"}), True),
-        (workload("a", "QuotaReserved", labels=ORIGIN), True),
-        (workload("a", "QuotaReserved", labels=ORIGIN, admission={"clusterQueue": "of-another-manager"}), False),
-        (workload("a", "QuotaReserved", admission={"clusterQueue": "mine"}), False),
-        (workload("a", labels=ORIGIN), False),
-        (workload("a", "Admitted", "Finished", labels=ORIGIN, admission={"clusterQueue": "mine"}), False),
+        (live_workload("a", "QuotaReserved", labels=ORIGIN, admission={"clusterQueue": "mine"}), True),
+        (live_workload("a", "QuotaReserved", "Admitted", labels=ORIGIN, admission={"clusterQueue": "mine"}), True),
+        (live_workload("a", "QuotaReserved", labels=ORIGIN), True),
+        (live_workload("a", "QuotaReserved", labels=ORIGIN, admission={"clusterQueue": "of-another-manager"}), False),
+        (live_workload("a", "QuotaReserved", admission={"clusterQueue": "mine"}), False),
+        (live_workload("a", labels=ORIGIN), False),
+        (live_workload("a", "Admitted", "Finished", labels=ORIGIN, admission={"clusterQueue": "mine"}), False),
     ],
 )
 def test_remote_copy_counts_while_it_holds_quota_of_the_fleet(copy: Manifest, *, is_counted: bool) -> None:
@@ -54,11 +54,11 @@ def test_remote_copy_counts_while_it_holds_quota_of_the_fleet(copy: Manifest, *,
 @pytest.mark.parametrize(
     ("live", "expected"),
     [
-        (queue("Hold"), True),
-        (queue("HoldAndDrain"), True),
-        (queue("None"), False),
-        (queue("Hold", status="True"), False),
-        (queue("Hold", seen=1), False),
+        (live_queue("Hold"), True),
+        (live_queue("HoldAndDrain"), True),
+        (live_queue("None"), False),
+        (live_queue("Hold", status="True"), False),
+        (live_queue("Hold", seen=1), False),
         ({"metadata": {"name": "q"}, "spec": {"stopPolicy": "Hold"}}, False),
         ({"metadata": {"name": "q", "deletionTimestamp": "now"}, "spec": {}}, True),
     ],

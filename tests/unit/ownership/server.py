@@ -175,7 +175,8 @@ def _stored(manifest: Manifest, live: Manifest | None, leaves: Leaves, entries: 
     metadata |= content.pop("metadata", {})
     kept = {"apiVersion": manifest["apiVersion"], "kind": manifest["kind"], "metadata": metadata}
     status = {"status": live["status"]} if live and "status" in live else {}
-    return merged(DEFAULTS.get(manifest["kind"], {}), {**kept, **content, **status})
+    whole: Manifest = merged(DEFAULTS.get(manifest["kind"], {}), {**kept, **content, **status})
+    return whole
 
 
 def _object(leaves: Leaves) -> dict[str, Any]:

@@ -1,18 +1,19 @@
 from copy import deepcopy
 from dataclasses import replace
 
+from reconciler.desired import compute_desired
 from reconciler.ownership.applyset import MEMBER_LABEL, SetName
 from reconciler.ownership.dress import WANTED, dress, is_dress, is_same_origin, wanted_hash, with_record
 from reconciler.predict import compare
 from reconciler.prediction import Prediction
 from tests.unit.ownership.server import applied, merged
-from tests.unit.plan.worlds import QUEUE, desired_of, parse
+from tests.unit.plan.paper_clusters import QUEUE, parse
 
 NAME = SetName("test", "kueue-system")
 
 
 def test_dress_adds_to_labels_and_annotations_and_changes_nothing_else() -> None:
-    (flavor, _) = desired_of(parse(QUEUE)).objects
+    (flavor, _) = compute_desired(parse(QUEUE)).objects
     marked = {**flavor.manifest, "metadata": {"name": "cpu", "labels": {"a": "b"}, "annotations": {"c": "d"}}}
     before = deepcopy(marked)
     dressed = dress(marked, flavor, NAME)
@@ -23,9 +24,9 @@ def test_dress_adds_to_labels_and_annotations_and_changes_nothing_else() -> None
 
 
 def test_wanted_hash_is_of_what_git_says() -> None:
-    (_, one) = desired_of(parse(QUEUE)).objects
-    (_, same) = desired_of(parse(QUEUE.replace('nominalQuota: "9"', "nominalQuota: 9000m"))).objects
-    (_, other) = desired_of(parse(QUEUE.replace('nominalQuota: "9"', "nominalQuota: 10"))).objects
+    (_, one) = compute_desired(parse(QUEUE)).objects
+    (_, same) = compute_desired(parse(QUEUE.replace('nominalQuota: "9"', "nominalQuota: 9000m"))).objects
+    (_, other) = compute_desired(parse(QUEUE.replace('nominalQuota: "9"', "nominalQuota: 10"))).objects
     assert wanted_hash(one) == wanted_hash(same)
     assert wanted_hash(one) != wanted_hash(other)
 
@@ -39,17 +40,17 @@ def test_is_dress_names_the_book_keeping_only() -> None:
 
 def test_origin_of_an_object_is_the_same_when_an_observation_has_nothing_more_to_say_of_it() -> None:
     """A worker that has left: until then its queue was held, and now it is what git alone says."""
-    (_, queue) = desired_of(parse(QUEUE)).objects
+    (_, queue) = compute_desired(parse(QUEUE)).objects
     origin = wanted_hash(queue)
     held = replace(queue, manifest={**queue.manifest, "spec": {}}, by_spec=queue.manifest, origin=origin)
     assert is_same_origin(queue, wanted_hash(held)) and is_same_origin(held, wanted_hash(queue))
-    (_, other) = desired_of(parse(QUEUE.replace("science", "art"))).objects
+    (_, other) = compute_desired(parse(QUEUE.replace("science", "art"))).objects
     assert not is_same_origin(other, wanted_hash(held)) and not is_same_origin(other, wanted_hash(queue))
     assert not is_same_origin(queue, "")
 
 
 def test_record_of_another_version_is_written_anew() -> None:
-    (_, queue) = desired_of(parse(QUEUE)).objects
+    (_, queue) = compute_desired(parse(QUEUE)).objects
     dressed = dress(queue.manifest, queue, NAME)
     live = applied(with_record(dressed, queue, None)).manifest
     known = live["metadata"]["annotations"][WANTED]
@@ -63,6 +64,6 @@ def test_record_of_another_version_is_written_anew() -> None:
 
 def test_record_says_nothing_of_the_fields_of_a_secret() -> None:
     document = "kind: Secret\nmetadata: {name: east, namespace: kueue-system}\nstringData: {token: hush}\n"
-    (entry,) = (one for one in desired_of(parse(document)).objects if one.ref.kind == "Secret")
+    (entry,) = (one for one in compute_desired(parse(document)).objects if one.ref.kind == "Secret")
     recorded = with_record(dress(entry.manifest, entry, NAME), entry, None)["metadata"]["annotations"][WANTED]
     assert recorded == f"{wanted_hash(entry)}."

@@ -71,7 +71,8 @@ def with_quota(value: Any) -> dict[str, Any]:
 
 def with_tree(tree: dict[str, Any], **entry: Any) -> Manifest:
     kept = {"manager": "kfleet", "operation": "Apply", "apiVersion": KUEUE, "fieldsV1": tree, **entry}
-    return merged(LIVE, {"metadata": {"managedFields": [kept]}})
+    found: Manifest = merged(LIVE, {"metadata": {"managedFields": [kept]}})
+    return found
 
 
 def test_server_of_the_tests_keeps_fields_in_the_shape_of_a_real_one() -> None:

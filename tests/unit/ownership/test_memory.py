@@ -7,7 +7,7 @@ from reconciler.ownership.applyset import Inventory, SetName, parent_manifest, r
 from reconciler.ownership.memory import Address, addresses_of, addresses_text, read_addresses, remembered_cluster
 from reconciler.spec.choices import Role
 from reconciler.spec.model import Access, SecretRef
-from tests.unit.plan.worlds import parse
+from tests.unit.plan.paper_clusters import parse
 
 WAYS = {
     "default": Access(),

@@ -8,7 +8,7 @@ from reconciler.desired import DesiredObject, compute_desired
 from reconciler.objects import Manifest, Ref
 from reconciler.ownership.quota import leave_quotas
 from tests.unit.ownership.server import applied, edited
-from tests.unit.plan.worlds import parse
+from tests.unit.plan.paper_clusters import parse
 
 QUEUE = """\
 kind: ClusterQueue

@@ -11,13 +11,13 @@ from reconciler.objects import ClusterName
 from reconciler.placement import Decision, PlacementLook, Verb, decide_placements
 from reconciler.placement.model import ClusterNodes, QueuedJob
 from reconciler.spec.choices import PlacementRule
-from tests.unit.placement.worlds import NOW, job, node, placed, pods, spec_of
+from tests.unit.placement.queued_jobs import NOW, node, placed, placement_spec, pods, queued_job
 
 CLUSTERS = [f"c{number:02}" for number in range(20)]
 
 
-def world(seed: int, jobs: int = 1000, nodes: int = 25, cores: str = "32", gpus: str = "8") -> PlacementLook:
-    chance = random.Random(seed)  # noqa: S311  (a world, no secret)
+def random_look(seed: int, jobs: int = 1000, nodes: int = 25, cores: str = "32", gpus: str = "8") -> PlacementLook:
+    chance = random.Random(seed)  # noqa: S311  (a look, no secret)
     found = {
         ClusterName(name): ClusterNodes(
             tuple(node(f"n{one:03}", {"cpu": cores, "memory": "128Gi", "nvidia.com/gpu": gpus}) for one in range(nodes))
@@ -25,7 +25,7 @@ def world(seed: int, jobs: int = 1000, nodes: int = 25, cores: str = "32", gpus:
         for name in CLUSTERS
     }
     many = [
-        job(
+        queued_job(
             f"j{number:04}",
             pods(
                 chance.randint(1, 4),
@@ -39,15 +39,15 @@ def world(seed: int, jobs: int = 1000, nodes: int = 25, cores: str = "32", gpus:
 
 
 def test_thousand_jobs_are_placed_in_one_cycle_where_there_is_room() -> None:
-    decisions = decide_placements(spec_of("{}", CLUSTERS), world(5, nodes=80))
+    decisions = decide_placements(placement_spec("{}", CLUSTERS), random_look(5, nodes=80))
     assert Counter(decision.verb for decision in decisions) == {Verb.PLACE: 1000}
     assert {decision.cluster for decision in decisions} == set(CLUSTERS)
 
 
 @pytest.mark.parametrize("rule", list(PlacementRule))
 def test_thousand_jobs_never_exceed_the_clusters_and_leave_no_hole_that_fits(rule: PlacementRule) -> None:
-    spec = spec_of(f"{{placement: {{rule: {rule}}}}}", CLUSTERS)
-    seen = world(1)
+    spec = placement_spec(f"{{placement: {{rule: {rule}}}}}", CLUSTERS)
+    seen = random_look(1)
     decisions = decide_placements(spec, seen)
     assert len(decisions) == 1000
     assert {decision.verb for decision in decisions} == {Verb.PLACE, Verb.WAIT}
@@ -60,7 +60,7 @@ def test_thousand_jobs_never_exceed_the_clusters_and_leave_no_hole_that_fits(rul
 
 def test_jobs_never_exceed_the_scarcer_of_two_resources() -> None:
     """Nodes with as many GPUs as anybody wants: here the processors are what is full."""
-    decisions = decide_placements(spec_of("{}", CLUSTERS), world(1, jobs=600, cores="8", gpus="64"))
+    decisions = decide_placements(placement_spec("{}", CLUSTERS), random_look(1, jobs=600, cores="8", gpus="64"))
     cores = used(decisions, "cpu")
     assert all(amount <= 25 * 8 for amount in cores.values())
     assert sum(cores.values()) > 0.97 * 20 * 25 * 8
@@ -77,7 +77,7 @@ def used(decisions: Iterable[Decision], resource: str) -> Counter[str]:
 
 
 def test_same_look_gives_the_same_placements_whatever_the_order_of_its_parts() -> None:
-    spec, seen = spec_of("{}", CLUSTERS[:3]), world(2, jobs=200)
+    spec, seen = placement_spec("{}", CLUSTERS[:3]), random_look(2, jobs=200)
     there = [placed(one, ClusterName(CLUSTERS[number % 3])) for number, one in enumerate(seen.jobs[:80])]
     seen = replace(seen, jobs=(*there, *seen.jobs[80:]))
     shuffled = list(seen.jobs)
@@ -88,7 +88,7 @@ def test_same_look_gives_the_same_placements_whatever_the_order_of_its_parts() -
 
 
 def test_placed_jobs_leave_no_room_for_more_than_the_clusters_hold() -> None:
-    spec, seen = spec_of("{}", CLUSTERS[:2]), world(4, jobs=400, nodes=10)
+    spec, seen = placement_spec("{}", CLUSTERS[:2]), random_look(4, jobs=400, nodes=10)
     first = decide_placements(spec, seen)
     there = [placed(one.job, one.cluster) for one in first if one.cluster is not None]
     waiting: list[QueuedJob] = [one.job for one in first if one.cluster is None]

@@ -13,8 +13,8 @@ from reconciler.observations.queued_jobs import LONG_AGO, owner_of, read_job
 from reconciler.placement import Progress
 from reconciler.quantity import parse
 from reconciler.spec.kubestellar import JOB, KNOWN_KINDS, CarriedKind, Collectors, PolicyShape
-from tests.unit.checking.jobs import asking, pod_spec
-from tests.unit.placement.worlds import HUB, spec_of
+from tests.builders import asking, pod_spec
+from tests.unit.placement.queued_jobs import HUB, placement_spec
 
 REF = Ref(HUB, "batch", "Job", "team", "a")
 STRANGE = CarriedKind("example.org/v1", "Train", "trains", ("spec.pod",), "spec.hold")
@@ -33,7 +33,7 @@ def condition(kind: str, status: str = "True", time: str = "2026-01-02T03:00:00Z
     return {"type": kind, "status": status, "lastTransitionTime": time}
 
 
-def workload(*conditions: dict[str, str], **more: Any) -> dict[str, Any]:
+def admitted_workload(*conditions: dict[str, str], **more: Any) -> dict[str, Any]:
     pod = more.pop("pod", POD)
     assigned = {"name": "main", "count": more.pop("admitted", 2), "flavors": {"cpu": "a100", "memory": "a100"}}
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "a", "uid": "u", "controller": True}
@@ -53,7 +53,7 @@ def workload(*conditions: dict[str, str], **more: Any) -> dict[str, Any]:
 
 
 def test_job_is_read_with_the_labels_of_its_flavor_and_its_own() -> None:
-    found = read_job(spec_of(), REF, {"metadata": {}}, workload(condition("QuotaReserved")))
+    found = read_job(placement_spec(), REF, {"metadata": {}}, admitted_workload(condition("QuotaReserved")))
     (pods,) = found.pod_sets
     assert (found.queue, found.priority, found.has_quota, found.note) == ("q", 7, True, "m")
     assert (pods.count, pods.requests, pods.flavors) == (2, {"cpu": parse("2")}, ("a100",))
@@ -74,7 +74,7 @@ def test_job_is_read_with_the_labels_of_its_flavor_and_its_own() -> None:
 )
 def test_room_is_reserved_for_what_kueue_counts(pod: dict[str, Any], requests: dict[str, str]) -> None:
     """Kueue does not write into a Workload what it makes of limits, of sidecars and of amounts for a whole pod."""
-    found = read_job(spec_of(), REF, {"metadata": {}}, workload(condition("QuotaReserved"), pod=pod))
+    found = read_job(placement_spec(), REF, {"metadata": {}}, admitted_workload(condition("QuotaReserved"), pod=pod))
     (pods,) = found.pod_sets
     assert pods.requests == {name: parse(amount) for name, amount in requests.items()}
     assert requests_of(pod) == {name: amount_of(name, amount) for name, amount in requests.items()}
@@ -83,25 +83,25 @@ def test_room_is_reserved_for_what_kueue_counts(pod: dict[str, Any], requests: d
 @pytest.mark.parametrize(
     ("seen", "has_quota", "is_finished"),
     [
-        (workload(), False, False),
-        (workload(condition("QuotaReserved", "False")), False, False),
-        (workload(condition("QuotaReserved"), state="Retry"), False, False),
-        (workload(condition("QuotaReserved"), state=""), False, False),
-        (workload(condition("QuotaReserved"), condition("Admitted")), False, False),
-        (workload(condition("QuotaReserved"), condition("Finished")), True, True),
-        (workload(condition("Finished", time="yesterday")), False, True),
+        (admitted_workload(), False, False),
+        (admitted_workload(condition("QuotaReserved", "False")), False, False),
+        (admitted_workload(condition("QuotaReserved"), state="Retry"), False, False),
+        (admitted_workload(condition("QuotaReserved"), state=""), False, False),
+        (admitted_workload(condition("QuotaReserved"), condition("Admitted")), False, False),
+        (admitted_workload(condition("QuotaReserved"), condition("Finished")), True, True),
+        (admitted_workload(condition("Finished", time="yesterday")), False, True),
         (None, False, False),
     ],
 )
 def test_quota_counts_while_the_check_waits(seen: Manifest | None, *, has_quota: bool, is_finished: bool) -> None:
-    found = read_job(spec_of(), REF, {"metadata": {}}, seen)
+    found = read_job(placement_spec(), REF, {"metadata": {}}, seen)
     assert (found.has_quota, found.is_finished) == (has_quota, is_finished)
     assert found.finished_at is None or found.finished_at >= LONG_AGO
 
 
 def test_placed_job_keeps_its_quota_while_kueue_makes_its_checks_anew() -> None:
     there = {"metadata": {"labels": {"kubestellar.io/cluster": "east"}}}
-    assert read_job(spec_of(), REF, there, workload(condition("QuotaReserved"), state="")).has_quota
+    assert read_job(placement_spec(), REF, there, admitted_workload(condition("QuotaReserved"), state="")).has_quota
 
 
 @pytest.mark.parametrize(
@@ -113,24 +113,28 @@ def test_placed_job_keeps_its_quota_while_kueue_makes_its_checks_anew() -> None:
     ],
 )
 def test_job_waits_for_the_other_checks_of_its_queue(checks: dict[str, str], obstacle: str) -> None:
-    found = read_job(spec_of(), REF, {"metadata": {}}, workload(condition("QuotaReserved"), checks=checks))
+    found = read_job(
+        placement_spec(), REF, {"metadata": {}}, admitted_workload(condition("QuotaReserved"), checks=checks)
+    )
     assert (found.has_quota, found.obstacle) == (True, obstacle)
 
 
 def test_job_on_the_manager_tells_its_end_itself() -> None:
     ended = {"metadata": {}, "status": {"conditions": [condition("Complete")]}}
-    assert read_job(spec_of(), REF, ended, workload()).is_told
-    assert not read_job(spec_of(), REF, {"metadata": {}}, workload()).is_told
+    assert read_job(placement_spec(), REF, ended, admitted_workload()).is_told
+    assert not read_job(placement_spec(), REF, {"metadata": {}}, admitted_workload()).is_told
 
 
 def test_job_that_cannot_be_carried_is_an_obstacle() -> None:
-    partly = read_job(spec_of(), REF, {"metadata": {}}, workload(condition("QuotaReserved"), admitted=1))
+    partly = read_job(
+        placement_spec(), REF, {"metadata": {}}, admitted_workload(condition("QuotaReserved"), admitted=1)
+    )
     assert partly.obstacle.startswith("Kueue reserved quota for 1 of 2 pods of main")
-    unknown = read_job(spec_of(), REF, None, workload(condition("QuotaReserved")))
+    unknown = read_job(placement_spec(), REF, None, admitted_workload(condition("QuotaReserved")))
     assert unknown.obstacle.startswith("its job is a Job.batch: name the kind and its pod templates")
-    orphan = {**workload(), "metadata": {"name": "w", "namespace": "team"}}
+    orphan = {**admitted_workload(), "metadata": {"name": "w", "namespace": "team"}}
     assert owner_of(orphan) is None
-    assert read_job(spec_of(), REF, None, orphan).obstacle.startswith("its job is no job of a kind")
+    assert read_job(placement_spec(), REF, None, orphan).obstacle.startswith("its job is no job of a kind")
 
 
 @pytest.mark.parametrize(
@@ -215,13 +219,13 @@ def test_combined_status_of_an_earlier_job_or_place_does_not_end_this_one() -> N
 
 
 def test_shape_is_read_from_the_schema_of_the_definition() -> None:
-    def definition(spec: list[str], clause: list[str]) -> Manifest:
-        downsync = {"items": {"properties": {name: {} for name in clause}}}
+    def policy_definition(spec: list[str], clause: list[str]) -> Manifest:
+        downsync: Manifest = {"items": {"properties": {name: {} for name in clause}}}
         schema = {"properties": {"spec": {"properties": {"downsync": downsync, **{name: {} for name in spec}}}}}
         stale = {"storage": False, "schema": {}}
         return {"spec": {"versions": [stale, {"storage": True, "schema": {"openAPIV3Schema": schema}}]}}
 
-    old = read_shape(definition(["wantSingletonReportedState"], ["apiGroup"]), False, True)
+    old = read_shape(policy_definition(["wantSingletonReportedState"], ["apiGroup"]), False, True)
     assert old == PolicyShape(
         is_singleton_in_clause=False,
         has_create_only=False,
@@ -229,7 +233,9 @@ def test_shape_is_read_from_the_schema_of_the_definition() -> None:
         has_status_collectors=False,
         has_custom_transforms=True,
     )
-    new = read_shape(definition([], ["createOnly", "statusCollectors", "wantSingletonReportedState"]), True, True)
+    new = read_shape(
+        policy_definition([], ["createOnly", "statusCollectors", "wantSingletonReportedState"]), True, True
+    )
     assert (new.is_singleton_in_clause, new.has_create_only, new.collectors) == (True, True, Collectors.FLAT)
-    without = read_shape(definition([], ["statusCollectors"]), False, False)
+    without = read_shape(policy_definition([], ["statusCollectors"]), False, False)
     assert without.collectors is Collectors.NOWHERE

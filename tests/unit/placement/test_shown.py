@@ -10,7 +10,17 @@ from reconciler.desired import Desired
 from reconciler.pipeline.offline import Computed, Source, compute, read_files
 from reconciler.placement import Progress
 from tests.support import ROOT
-from tests.unit.placement.worlds import EAST, NOW, WEST, job, look, node, placed, pods, spec_of
+from tests.unit.placement.queued_jobs import (
+    EAST,
+    NOW,
+    WEST,
+    node,
+    placed,
+    placement_look,
+    placement_spec,
+    pods,
+    queued_job,
+)
 
 ONE = {"cpu": "1"}
 EXAMPLE = ROOT / "docs" / "examples" / "kubestellar" / "fleet"
@@ -18,14 +28,16 @@ EXAMPLE = ROOT / "docs" / "examples" / "kubestellar" / "fleet"
 
 def test_status_counts_jobs_by_cluster_and_state_and_names_those_without_one() -> None:
     jobs = [
-        placed(job("a", pods(1, ONE)), EAST),
-        placed(job("b", pods(1, ONE)), EAST, Progress.WAITING),
-        placed(job("c", pods(1, ONE)), EAST),
-        placed(job("d", pods(1, ONE), finished_at=NOW), WEST),
-        placed(job("e", pods(1, ONE), has_quota=False), WEST),
-        job("f", pods(1, {"cpu": "9"})),
+        placed(queued_job("a", pods(1, ONE)), EAST),
+        placed(queued_job("b", pods(1, ONE)), EAST, Progress.WAITING),
+        placed(queued_job("c", pods(1, ONE)), EAST),
+        placed(queued_job("d", pods(1, ONE), finished_at=NOW), WEST),
+        placed(queued_job("e", pods(1, ONE), has_quota=False), WEST),
+        queued_job("f", pods(1, {"cpu": "9"})),
     ]
-    computed = Computed(spec_of(), Desired(()), (), placing=look(jobs, east=[node("n", {"cpu": "8"})], west=[]))
+    computed = Computed(
+        placement_spec(), Desired(()), (), placing=placement_look(jobs, east=[node("n", {"cpu": "8"})], west=[])
+    )
     why = (
         "no cluster has room for 1 x (cpu 9) on a100; east: no node is large enough, cpu 8 at most; west: has no nodes"
     )
@@ -39,11 +51,11 @@ def test_status_counts_jobs_by_cluster_and_state_and_names_those_without_one() -
 
 
 def test_status_cuts_a_long_list_and_shows_nothing_without_a_look() -> None:
-    many = [job(f"j{number:02}", pods(1, ONE)) for number in range(12)]
-    computed = Computed(spec_of(), Desired(()), (), placing=look(many, east=[], west=[]))
+    many = [queued_job(f"j{number:02}", pods(1, ONE)) for number in range(12)]
+    computed = Computed(placement_spec(), Desired(()), (), placing=placement_look(many, east=[], west=[]))
     lines = jobs_text(job_rows(computed))
     assert len(lines) == 11 and lines[-1] == "and 2 more jobs without a cluster"
-    assert job_rows(Computed(spec_of(), Desired(()), ())) == []
+    assert job_rows(Computed(placement_spec(), Desired(()), ())) == []
 
 
 def test_example_is_clean_and_carries_jobs() -> None:

@@ -11,7 +11,18 @@ from reconciler.placement.memory import ANNOTATION, read_before, read_placed
 from reconciler.plan import Looks, Refused, make_plan
 from reconciler.plan.placements import PlacementStep, plan_placements
 from reconciler.prediction import ClusterView
-from tests.unit.placement.worlds import EAST, HUB, NOW, WEST, job, look, node, placed, pods, spec_of
+from tests.unit.placement.queued_jobs import (
+    EAST,
+    HUB,
+    NOW,
+    WEST,
+    node,
+    placed,
+    placement_look,
+    placement_spec,
+    pods,
+    queued_job,
+)
 
 BIG = {"cpu": "32"}
 ONE = {"cpu": "1"}
@@ -23,24 +34,26 @@ def manifest(name: str, content: dict[str, Any], **metadata: Any) -> dict[str, A
     return {"metadata": {"name": name, "namespace": "team", "uid": f"uid-{name}", **metadata}, "spec": content}
 
 
-def workload(name: str) -> dict[str, Any]:
+def checked_workload(name: str) -> dict[str, Any]:
     own = {"name": f"job-{name}", "namespace": "team", "uid": f"uid-w-{name}", "generation": 3}
     return {"apiVersion": "kueue.x-k8s.io/v1beta2", "metadata": own, "status": {"admissionChecks": [STATE]}}
 
 
 def seen_of(one: QueuedJob, live: dict[str, Any], **nodes: Any) -> PlacementLook:
-    return replace(look([one], **nodes), originals={one.ref: live}, workloads={one.ref: workload(one.ref.name)})
+    return replace(
+        placement_look([one], **nodes), originals={one.ref: live}, workloads={one.ref: checked_workload(one.ref.name)}
+    )
 
 
 def only_step(seen: PlacementLook, settings: str = "{}", **more: Any) -> PlacementStep:
-    steps = plan_placements(spec_of(settings, **more), seen)
+    steps = plan_placements(placement_spec(settings, **more), seen)
     assert len(steps) == 1
     return steps[0]
 
 
 def test_placed_job_gets_label_memory_and_selector_in_one_write_and_its_check_says_why() -> None:
     live = manifest("a", {"suspend": True, "template": {"spec": {"nodeSelector": {"zone": "b"}}}})
-    step = only_step(seen_of(job("a", pods(1, ONE)), live, east=[node("n", BIG)], west=[]))
+    step = only_step(seen_of(queued_job("a", pods(1, ONE)), live, east=[node("n", BIG)], west=[]))
     assert str(step) == ("place team/a -> east: 1 x (cpu 1) on a100, by spread with 100% free; west: has no nodes")
     first, second = step.writes
     assert first.path == "/apis/batch/v1/namespaces/team/jobs/a"
@@ -60,9 +73,9 @@ def test_placed_job_gets_label_memory_and_selector_in_one_write_and_its_check_sa
 def test_every_replica_gets_the_fields_of_its_own_pods() -> None:
     ref = Ref(HUB, "kubeflow.org", "PyTorchJob", "team", "a")
     both = (pods(1, ONE, name="master"), pods(2, ONE, name="worker", tolerations=({"key": "x"},)))
-    replicas = {"Master": {"template": {"spec": {}}}, "Worker": {"template": {"spec": {}}}}
+    replicas: dict[str, Any] = {"Master": {"template": {"spec": {}}}, "Worker": {"template": {"spec": {}}}}
     live = manifest("a", {"pytorchReplicaSpecs": replicas})
-    step = only_step(seen_of(replace(job("a", *both), ref=ref), live, east=[node("n", BIG)], west=[]))
+    step = only_step(seen_of(replace(queued_job("a", *both), ref=ref), live, east=[node("n", BIG)], west=[]))
     written = step.writes[0].manifest
     assert (written["apiVersion"], written["kind"]) == ("kubeflow.org/v1", "PyTorchJob")
     selector = {"class": "a100"}
@@ -84,8 +97,10 @@ def placed_manifest(step: PlacementStep, live: dict[str, Any]) -> dict[str, Any]
 def test_withdrawn_job_is_as_it_was() -> None:
     for own in ({"nodeSelector": {"zone": "b"}}, {}):
         live = manifest("a", {"template": {"spec": own}})
-        there = placed_manifest(only_step(seen_of(job("a", pods(1, ONE)), live, east=[node("n", BIG)], west=[])), live)
-        lost = placed(job("a", pods(1, ONE), has_quota=False), EAST)
+        there = placed_manifest(
+            only_step(seen_of(queued_job("a", pods(1, ONE)), live, east=[node("n", BIG)], west=[])), live
+        )
+        lost = placed(queued_job("a", pods(1, ONE), has_quota=False), EAST)
         step = only_step(seen_of(lost, there))
         (write,) = step.writes
         assert step.verb is Verb.WITHDRAW
@@ -101,8 +116,8 @@ def test_withdrawn_job_is_as_it_was() -> None:
 def test_moved_job_comes_back_as_it_was_and_remembers_its_way() -> None:
     live = manifest("a", {"template": {"spec": {"nodeSelector": {"zone": "b"}}}})
     nodes = {"east": [node("n", BIG)], "west": [node("n", BIG)]}
-    there = placed_manifest(only_step(seen_of(job("a", pods(1, ONE)), live, **nodes)), live)
-    late = placed(job("a", pods(1, ONE)), EAST, Progress.WAITING, ago=timedelta(hours=1))
+    there = placed_manifest(only_step(seen_of(queued_job("a", pods(1, ONE)), live, **nodes)), live)
+    late = placed(queued_job("a", pods(1, ONE)), EAST, Progress.WAITING, ago=timedelta(hours=1))
     step = only_step(seen_of(late, there, **nodes))
     assert step.verb is Verb.MOVE
     assert str(step).startswith("move team/a: its pods on east are not ready after 10m; west has room for 1 x (cpu 1)")
@@ -120,9 +135,9 @@ def test_moved_job_comes_back_as_it_was_and_remembers_its_way() -> None:
 
 def test_job_that_is_seen_running_is_marked_once_and_nothing_else_of_it_changes() -> None:
     live = manifest("a", {"template": {"spec": {"nodeSelector": {"zone": "b"}}}})
-    first = only_step(seen_of(job("a", pods(1, ONE)), live, east=[node("n", BIG)], west=[]))
+    first = only_step(seen_of(queued_job("a", pods(1, ONE)), live, east=[node("n", BIG)], west=[]))
     there = placed_manifest(first, live)
-    step = only_step(seen_of(placed(job("a", pods(1, ONE)), EAST), there))
+    step = only_step(seen_of(placed(queued_job("a", pods(1, ONE)), EAST), there))
     (write,) = step.writes
     assert str(step) == "stay team/a: running on east"
     before = first.writes[0].manifest
@@ -135,18 +150,18 @@ def test_job_that_is_seen_running_is_marked_once_and_nothing_else_of_it_changes(
     marked = {**there, "metadata": {**there["metadata"], **write.manifest["metadata"]}}
     way = read_placed(marked)
     assert way is not None and way.has_run
-    assert plan_placements(spec_of(), seen_of(replace(job("a", pods(1, ONE)), placed=way), marked)) == ()
+    assert plan_placements(placement_spec(), seen_of(replace(queued_job("a", pods(1, ONE)), placed=way), marked)) == ()
 
 
 def test_job_that_lost_its_cluster_and_finds_none_comes_back_and_says_why() -> None:
     live = manifest("a", {"template": {"spec": {}}})
-    step = only_step(seen_of(placed(job("a", pods(1, ONE)), EAST), live, west=[]), clusters=[WEST])
+    step = only_step(seen_of(placed(queued_job("a", pods(1, ONE)), EAST), live, west=[]), clusters=[WEST])
     assert step.verb is Verb.WITHDRAW
     assert "east takes no more jobs" in step.writes[1].manifest["status"]["admissionChecks"][0]["message"]
 
 
 def test_job_of_a_queue_that_left_kubestellar_comes_back_and_no_check_is_written() -> None:
-    there = replace(placed(job("a", pods(1, ONE)), EAST), queue="other")
+    there = replace(placed(queued_job("a", pods(1, ONE)), EAST), queue="other")
     step = only_step(seen_of(there, manifest("a", {"template": {"spec": {}}})))
     assert (step.verb, len(step.writes)) == (Verb.WITHDRAW, 1)
     assert step.writes[0].manifest["metadata"].keys() == {"name", "namespace", "uid"}
@@ -154,7 +169,7 @@ def test_job_of_a_queue_that_left_kubestellar_comes_back_and_no_check_is_written
 
 def test_end_on_the_worker_finishes_the_workload() -> None:
     for progress, reason in ((Progress.COMPLETE, "Succeeded"), (Progress.FAILED, "Failed")):
-        step = only_step(seen_of(placed(job("a", pods(1, ONE)), EAST, progress), manifest("a", {})))
+        step = only_step(seen_of(placed(queued_job("a", pods(1, ONE)), EAST, progress), manifest("a", {})))
         (write,) = step.writes
         (condition,) = write.manifest["status"]["conditions"]
         assert (condition["type"], condition["status"], condition["reason"]) == ("Finished", "True", reason)
@@ -163,37 +178,37 @@ def test_end_on_the_worker_finishes_the_workload() -> None:
 
 
 def test_end_of_a_job_without_quota_names_no_check() -> None:
-    ended = replace(placed(job("a", pods(1, ONE), has_quota=False), EAST, Progress.COMPLETE), queue="")
+    ended = replace(placed(queued_job("a", pods(1, ONE), has_quota=False), EAST, Progress.COMPLETE), queue="")
     (write,) = only_step(seen_of(ended, manifest("a", {}))).writes
     assert write.manifest["status"].keys() == {"conditions"}
 
 
 def test_workload_whose_job_cannot_be_carried_is_told_so_itself() -> None:
     ref = Ref(HUB, "kueue.x-k8s.io", "Workload", "team", "a")
-    strange = replace(job("a", pods(1, ONE), obstacle="its job is a Pod"), ref=ref)
-    step = only_step(replace(look([strange]), workloads={ref: workload("a")}))
+    strange = replace(queued_job("a", pods(1, ONE), obstacle="its job is a Pod"), ref=ref)
+    step = only_step(replace(placement_look([strange]), workloads={ref: checked_workload("a")}))
     assert step.writes[0].manifest["status"]["admissionChecks"][0]["message"] == "its job is a Pod"
 
 
 def test_waiting_job_is_told_once() -> None:
     live = manifest("a", {"template": {"spec": {}}})
-    step = only_step(seen_of(job("a", pods(1, ONE)), live, east=[], west=[]))
+    step = only_step(seen_of(queued_job("a", pods(1, ONE)), live, east=[], west=[]))
     assert step.verb is Verb.WAIT
     message = step.writes[0].manifest["status"]["admissionChecks"][0]["message"]
-    told = seen_of(job("a", pods(1, ONE), note=message), live, east=[], west=[])
-    assert plan_placements(spec_of(), told) == ()
+    told = seen_of(queued_job("a", pods(1, ONE), note=message), live, east=[], west=[])
+    assert plan_placements(placement_spec(), told) == ()
 
 
 def test_long_reason_is_cut_and_still_told_once() -> None:
     live, wide = manifest("a", {}), pods(1, {f"example.org/resource-{number}": "1" for number in range(60)})
-    step = only_step(seen_of(job("a", wide), live, east=[], west=[]))
+    step = only_step(seen_of(queued_job("a", wide), live, east=[], west=[]))
     message = step.writes[0].manifest["status"]["admissionChecks"][0]["message"]
     assert len(message) == 1024 and message.endswith("…")
-    assert plan_placements(spec_of(), seen_of(job("a", wide, note=message), live, east=[], west=[])) == ()
+    assert plan_placements(placement_spec(), seen_of(queued_job("a", wide, note=message), live, east=[], west=[])) == ()
 
 
 def test_check_that_kueue_does_not_take_yet_is_activated() -> None:
-    (step,) = plan_placements(spec_of(), replace(look([]), inactive={CHECK: {}}))
+    (step,) = plan_placements(placement_spec(), replace(placement_look([]), inactive={CHECK: {}}))
     assert (step.verb, str(step.ref)) == (Verb.ACTIVATE, "hub/AdmissionCheck/kubestellar-q")
     (write,) = step.writes
     assert write.path == f"/apis/kueue.x-k8s.io/v1beta2/admissionchecks/{CHECK}/status"
@@ -201,9 +216,9 @@ def test_check_that_kueue_does_not_take_yet_is_activated() -> None:
 
 
 def test_suspended_fleet_and_one_without_a_look_have_no_steps() -> None:
-    seen = replace(look([]), inactive={CHECK: {}})
-    assert plan_placements(spec_of(), None) == ()
-    spec = spec_of()
+    seen = replace(placement_look([]), inactive={CHECK: {}})
+    assert plan_placements(placement_spec(), None) == ()
+    spec = placement_spec()
     assert plan_placements(replace(spec, fleet=replace(spec.fleet, suspend=True)), seen) == ()
 
 
@@ -212,16 +227,16 @@ def test_cluster_that_is_not_the_one_it_was_says_nothing_of_jobs_and_of_room() -
     known = Inventory(cluster="east", cluster_uid="old", tool="kfleet")
     stranger = ClusterView(EAST, SetName("test", "kueue-system"), "new", inventory=known)
     jobs = [
-        placed(job("late", pods(1, ONE)), EAST, Progress.WAITING),
-        placed(job("over", pods(1, ONE)), EAST, Progress.COMPLETE),
-        job("back", pods(1, ONE), before=Placed(EAST)),
-        job("new", pods(40, ONE)),
+        placed(queued_job("late", pods(1, ONE)), EAST, Progress.WAITING),
+        placed(queued_job("over", pods(1, ONE)), EAST, Progress.COMPLETE),
+        queued_job("back", pods(1, ONE), before=Placed(EAST)),
+        queued_job("new", pods(40, ONE)),
     ]
     live = {one.ref: manifest(one.ref.name, {"template": {"spec": {}}}) for one in jobs}
-    workloads = {one.ref: workload(one.ref.name) for one in jobs}
+    workloads = {one.ref: checked_workload(one.ref.name) for one in jobs}
     nodes = {"east": [node("n", {"cpu": "99"})], "west": [node("n", BIG)]}
-    seen = replace(look(jobs, **nodes), originals=live, workloads=workloads)
-    plan = make_plan(spec_of(), Looks([stranger], {EAST: ()}, placing=seen))
+    seen = replace(placement_look(jobs, **nodes), originals=live, workloads=workloads)
+    plan = make_plan(placement_spec(), Looks([stranger], {EAST: ()}, placing=seen))
     assert [refusal.reason for refusal in plan.refusals] == [Refused.MOVED]
     told = {step.ref.name: (step.verb, step.why) for step in plan.placements}
     assert told.keys() == {"back", "new"} and {verb for verb, _ in told.values()} == {Verb.WAIT}
@@ -230,14 +245,16 @@ def test_cluster_that_is_not_the_one_it_was_says_nothing_of_jobs_and_of_room() -
 
 
 def test_job_without_workload_or_manifest_needs_no_step() -> None:
-    over = placed(job("a", pods(1, ONE)), EAST, Progress.COMPLETE)
-    assert plan_placements(spec_of(), look([over], east=[])) == ()
+    over = placed(queued_job("a", pods(1, ONE)), EAST, Progress.COMPLETE)
+    assert plan_placements(placement_spec(), placement_look([over], east=[])) == ()
 
 
 def test_pods_of_a_finished_job_are_left_as_they_are() -> None:
     live = manifest("a", {"template": {"spec": {"nodeSelector": {"zone": "b"}}}})
-    there = placed_manifest(only_step(seen_of(job("a", pods(1, ONE)), live, east=[node("n", BIG)], west=[])), live)
-    ended = placed(job("a", pods(1, ONE), finished_at=NOW, is_told=True), EAST)
+    there = placed_manifest(
+        only_step(seen_of(queued_job("a", pods(1, ONE)), live, east=[node("n", BIG)], west=[])), live
+    )
+    ended = placed(queued_job("a", pods(1, ONE), finished_at=NOW, is_told=True), EAST)
     (write,) = only_step(seen_of(ended, there)).writes
     assert "labels" not in write.manifest["metadata"]
     assert write.manifest["spec"] == {"template": {"spec": {"nodeSelector": {"zone": "b", "class": "a100"}}}}
@@ -245,7 +262,9 @@ def test_pods_of_a_finished_job_are_left_as_they_are() -> None:
 
 def test_pods_of_an_ended_job_whose_workload_is_gone_are_left_as_they_are() -> None:
     live = manifest("a", {"template": {"spec": {"nodeSelector": {"zone": "b"}}}})
-    there = placed_manifest(only_step(seen_of(job("a", pods(1, ONE)), live, east=[node("n", BIG)], west=[])), live)
-    ended = replace(placed(job("a", pods(1, ONE), is_told=True), EAST), has_quota=False)
+    there = placed_manifest(
+        only_step(seen_of(queued_job("a", pods(1, ONE)), live, east=[node("n", BIG)], west=[])), live
+    )
+    ended = replace(placed(queued_job("a", pods(1, ONE), is_told=True), EAST), has_quota=False)
     write = only_step(seen_of(ended, there)).writes[0]
     assert write.manifest["spec"] == {"template": {"spec": {"nodeSelector": {"zone": "b", "class": "a100"}}}}

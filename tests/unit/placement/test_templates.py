@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 
+from reconciler.objects import Manifest
 from reconciler.placement import Placed, PodSet
 from reconciler.placement.memory import ANNOTATION, read_originals, read_placed, write_memory
 from reconciler.placement.templates import at_path, find_templates, merged, pods_of, wanted_fields
 from reconciler.spec.kubestellar import JOB, KNOWN_KINDS, CarriedKind
-from tests.unit.placement.worlds import EAST, NOW, WEST, pods
+from tests.unit.placement.queued_jobs import EAST, NOW, WEST, pods
 
 BY_NAME = {kind.kind: kind for kind in KNOWN_KINDS}
-POD = {"spec": {"containers": []}}
+POD: Manifest = {"spec": {"containers": []}}
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,8 @@ from reconciler.ownership.dress import WANTED
 from reconciler.plan import Plan
 from reconciler.plan.model import Cause
 from reconciler.quantity import parse as quantity
-from tests.unit.plan.worlds import World, applied_world, parse, plan_of
+from tests.builders import flavor, open_queue
+from tests.unit.plan.paper_clusters import HUB_AND_EAST, PaperClusters, applied_clusters, parse, plan_of
 
 NIGHT = "hub/ClusterQueue/night"
 NATIVE = """\
@@ -57,23 +58,11 @@ spec:
     nominalQuota: {pods: 100}
     natsFlavor: {natsConnector: "nats:4222", natsSubject: s, virtualNode: vk, poolRegExp: ".*"}
 """
-SENT = """\
-kind: Cluster
-metadata: {name: hub}
-spec: {role: manager}
----
-kind: Cluster
-metadata: {name: east}
-spec: {role: worker}
----
-kind: Flavor
-metadata: {name: cpu}
-spec: {capacity: {source: static, resources: {cpu: "16"}}}
----
-kind: Queue
-metadata: {name: night}
-spec: {dispatch: multikueue, quota: [{flavor: cpu, resources: {cpu: 50%}}], namespaceSelector: {}}
-"""
+SENT = (
+    *HUB_AND_EAST,
+    flavor("cpu", {"cpu": "16"}),
+    open_queue("night", "cpu", {"cpu": "50%"}, dispatch="multikueue"),
+)
 CPU, MEMORY, PODS = (f"spec.resourceGroups[0].flavors[0].resources[{number}].nominalQuota" for number in range(3))
 LIMIT = MEMORY.replace("nominalQuota", "borrowingLimit")
 COHORT, STRATEGY = "spec.cohortName", "spec.queueingStrategy"
@@ -84,13 +73,15 @@ def causes(plan: Plan) -> Mapping[str, Cause]:
     return {field.path: field.cause for field in change.fields}
 
 
-def with_quotas(world: World, edits: Mapping[int, Manifest]) -> World:
+def with_quotas(paper_clusters: PaperClusters, edits: Mapping[int, Manifest]) -> PaperClusters:
     """Somebody edits entries of the list of quotas by hand, which Kueue's server owns as one value."""
-    group = world.objects[world.find(NIGHT)]["spec"]["resourceGroups"][0]
+    group = paper_clusters.objects[paper_clusters.find(NIGHT)]["spec"]["resourceGroups"][0]
     flavor = group["flavors"][0]
     entries = [{**entry, **edits.get(number, {})} for number, entry in enumerate(flavor["resources"])]
     kept = [{name: value for name, value in entry.items() if value is not None} for entry in entries]
-    return world.edited(NIGHT, {"spec": {"resourceGroups": [{**group, "flavors": [{**flavor, "resources": kept}]}]}})
+    return paper_clusters.edited(
+        NIGHT, {"spec": {"resourceGroups": [{**group, "flavors": [{**flavor, "resources": kept}]}]}}
+    )
 
 
 def seen_nodes(cpu: str, memory: str = "8Gi") -> Observations:
@@ -104,43 +95,45 @@ def seen_pools(**cpus: str) -> Observations:
 
 
 def test_drift_of_one_field_is_told_from_a_new_wish_for_another() -> None:
-    world = applied_world(parse(NATIVE)).edited(NIGHT, {"spec": {"queueingStrategy": "BestEffortFIFO"}})
+    paper_clusters = applied_clusters(parse(NATIVE)).edited(NIGHT, {"spec": {"queueingStrategy": "BestEffortFIFO"}})
     after = parse(NATIVE.replace("science", "art"))
-    assert causes(plan_of(after, world)) == {COHORT: Cause.SPEC, STRATEGY: Cause.DRIFT}
+    assert causes(plan_of(after, paper_clusters)) == {COHORT: Cause.SPEC, STRATEGY: Cause.DRIFT}
 
 
 @pytest.mark.parametrize("edit", [{"nominalQuota": "5"}, {"nominalQuota": 5}, {"nominalQuota": None}])
 def test_drift_is_told_inside_of_a_list_that_has_one_owner(edit: Manifest) -> None:
-    world = with_quotas(applied_world(parse(NATIVE)), {0: edit})
+    paper_clusters = with_quotas(applied_clusters(parse(NATIVE)), {0: edit})
     after = parse(NATIVE.replace("nominalQuota: 1Gi", "nominalQuota: 2Gi"))
-    assert causes(plan_of(after, world)) == {CPU: Cause.DRIFT, MEMORY: Cause.SPEC}
+    assert causes(plan_of(after, paper_clusters)) == {CPU: Cause.DRIFT, MEMORY: Cause.SPEC}
 
 
 def test_field_that_somebody_added_to_such_a_list_is_drift() -> None:
-    world = with_quotas(applied_world(parse(NATIVE)), {0: {"lendingLimit": "1"}})
+    paper_clusters = with_quotas(applied_clusters(parse(NATIVE)), {0: {"lendingLimit": "1"}})
     after = parse(NATIVE.replace("nominalQuota: 1Gi", "nominalQuota: 2Gi"))
-    found = causes(plan_of(after, world))
+    found = causes(plan_of(after, paper_clusters))
     assert found == {CPU.replace("nominalQuota", "lendingLimit"): Cause.DRIFT, MEMORY: Cause.SPEC}
 
 
 @pytest.mark.parametrize("same", ["1Gi", 2**30, "1024Mi"])
 def test_field_that_git_names_no_more_is_a_change_of_git_however_somebody_wrote_it(same: str | int) -> None:
-    world = with_quotas(applied_world(parse(NATIVE)), {0: {"nominalQuota": "5"}, 1: {"borrowingLimit": same}})
+    paper_clusters = with_quotas(
+        applied_clusters(parse(NATIVE)), {0: {"nominalQuota": "5"}, 1: {"borrowingLimit": same}}
+    )
     after = parse(NATIVE.replace(", borrowingLimit: 1Gi", ""))
-    assert causes(plan_of(after, world)) == {CPU: Cause.DRIFT, LIMIT: Cause.SPEC}
+    assert causes(plan_of(after, paper_clusters)) == {CPU: Cause.DRIFT, LIMIT: Cause.SPEC}
 
 
 def test_field_that_drifted_and_changed_in_git_is_a_change_of_git() -> None:
     """It would change also if nobody had touched it."""
-    world = applied_world(parse(NATIVE)).edited(NIGHT, {"spec": {"cohortName": "x"}})
-    assert causes(plan_of(parse(NATIVE.replace("science", "art")), world)) == {COHORT: Cause.SPEC}
+    paper_clusters = applied_clusters(parse(NATIVE)).edited(NIGHT, {"spec": {"cohortName": "x"}})
+    assert causes(plan_of(parse(NATIVE.replace("science", "art")), paper_clusters)) == {COHORT: Cause.SPEC}
 
 
 def test_labels_have_their_own_causes() -> None:
     labels = {"metadata": {"labels": {"team": "b"}}}
-    world = applied_world(parse(NATIVE)).edited(NIGHT, labels)
+    paper_clusters = applied_clusters(parse(NATIVE)).edited(NIGHT, labels)
     after = parse(NATIVE.replace("{team: a}", "{team: a, site: x}"))
-    assert causes(plan_of(after, world)) == {
+    assert causes(plan_of(after, paper_clusters)) == {
         "metadata.labels.team": Cause.DRIFT,
         "metadata.labels.site": Cause.SPEC,
     }
@@ -150,43 +143,43 @@ def test_flavor_that_comes_first_is_a_change_of_git_in_all_places_that_it_moves(
     first = "    - {name: new, resources: [{name: cpu, nominalQuota: 1}, {name: memory, nominalQuota: 1Gi}]}\n"
     flavors = f"{NATIVE}---\nkind: ResourceFlavor\nmetadata: {{name: new}}\nspec: {{}}\n"
     after = parse(flavors.replace("    flavors:\n", f"    flavors:\n{first}"))
-    found = causes(plan_of(after, applied_world(parse(NATIVE))))
+    found = causes(plan_of(after, applied_clusters(parse(NATIVE))))
     assert found
     assert set(found.values()) == {Cause.SPEC}
 
 
 def test_observation_drift_and_git_are_told_apart_in_one_queue() -> None:
-    world = with_quotas(applied_world(parse(SHARES), seen=seen_nodes("16")), {1: {"nominalQuota": "1Gi"}})
+    paper_clusters = with_quotas(applied_clusters(parse(SHARES), seen=seen_nodes("16")), {1: {"nominalQuota": "1Gi"}})
     after = parse(SHARES.replace('pods: "10"', 'pods: "20"'))
-    found = causes(plan_of(after, world, seen=seen_nodes("12")))
+    found = causes(plan_of(after, paper_clusters, seen=seen_nodes("12")))
     assert found == {CPU: Cause.OBSERVATION, MEMORY: Cause.DRIFT, PODS: Cause.SPEC}
 
 
 def test_share_that_changes_in_git_is_no_observation_although_the_capacity_moved_too() -> None:
-    world = applied_world(parse(SHARES), seen=seen_nodes("16"))
+    paper_clusters = applied_clusters(parse(SHARES), seen=seen_nodes("16"))
     after = parse(SHARES.replace("cpu: 50%", "cpu: 75%"))
-    found = causes(plan_of(after, world, seen=seen_nodes("12", "4Gi")))
+    found = causes(plan_of(after, paper_clusters, seen=seen_nodes("12", "4Gi")))
     assert found == {CPU: Cause.SPEC, MEMORY: Cause.OBSERVATION}
 
 
 def test_capacity_of_a_pool_is_told_from_a_change_of_its_master_queue() -> None:
-    world = applied_world(parse(MASTER), seen=seen_pools(cnaf="16"))
-    moved = causes(plan_of(parse(MASTER), world, seen=seen_pools(cnaf="12")))
-    both = causes(plan_of(parse(MASTER.replace("science", "art")), world, seen=seen_pools(cnaf="12")))
+    paper_clusters = applied_clusters(parse(MASTER), seen=seen_pools(cnaf="16"))
+    moved = causes(plan_of(parse(MASTER), paper_clusters, seen=seen_pools(cnaf="12")))
+    both = causes(plan_of(parse(MASTER.replace("science", "art")), paper_clusters, seen=seen_pools(cnaf="12")))
     assert moved == {CPU: Cause.OBSERVATION}
     assert both == {CPU: Cause.OBSERVATION, COHORT: Cause.SPEC}
 
 
 def test_pool_that_comes_is_an_observation() -> None:
-    world = applied_world(parse(MASTER), seen=seen_pools(cnaf="16"))
-    found = causes(plan_of(parse(MASTER), world, seen=seen_pools(cnaf="16", lyon="4")))
+    paper_clusters = applied_clusters(parse(MASTER), seen=seen_pools(cnaf="16"))
+    found = causes(plan_of(parse(MASTER), paper_clusters, seen=seen_pools(cnaf="16", lyon="4")))
     assert found == {"spec.resourceGroups[0].flavors[1]": Cause.OBSERVATION}
 
 
 @pytest.mark.parametrize("text", ["0123456789abcdef", "0123456789abcdef.", "0123456789abcdef.%%%"])
 def test_object_that_does_not_say_what_was_wanted_of_its_fields_has_one_cause(text: str) -> None:
-    world = applied_world(parse(NATIVE)).edited(NIGHT, {"spec": {"queueingStrategy": "BestEffortFIFO"}})
-    bare = world.patched(NIGHT, {"metadata": {"annotations": {WANTED: text}}})
+    paper_clusters = applied_clusters(parse(NATIVE)).edited(NIGHT, {"spec": {"queueingStrategy": "BestEffortFIFO"}})
+    bare = paper_clusters.patched(NIGHT, {"metadata": {"annotations": {WANTED: text}}})
     after = parse(NATIVE.replace("science", "art"))
     assert causes(plan_of(after, bare)) == {COHORT: Cause.SPEC, STRATEGY: Cause.SPEC}
 
@@ -194,14 +187,14 @@ def test_object_that_does_not_say_what_was_wanted_of_its_fields_has_one_cause(te
 def test_record_of_fields_is_written_with_the_next_change_and_not_before() -> None:
     """Who comes from a kfleet that kept no such record does not see a plan of everything."""
     spec = parse(NATIVE)
-    world = applied_world(spec)
-    live = world.objects[world.find(NIGHT)]["metadata"]["annotations"][WANTED]
-    old = world.patched(NIGHT, {"metadata": {"annotations": {WANTED: live.partition(".")[0]}}})
+    paper_clusters = applied_clusters(spec)
+    live = paper_clusters.objects[paper_clusters.find(NIGHT)]["metadata"]["annotations"][WANTED]
+    old = paper_clusters.patched(NIGHT, {"metadata": {"annotations": {WANTED: live.partition(".")[0]}}})
     assert not plan_of(spec, old).writes
     (change,) = plan_of(spec, old.edited(NIGHT, {"spec": {"cohortName": "x"}})).writes
     assert [field.cause for field in change.fields] == [Cause.DRIFT]
     art = parse(NATIVE.replace("science", "art"))
-    assert _record(plan_of(art, old)) == _record(plan_of(art, World()))
+    assert _record(plan_of(art, old)) == _record(plan_of(art, PaperClusters()))
 
 
 def _record(plan: Plan) -> str:
@@ -212,12 +205,14 @@ def _record(plan: Plan) -> str:
 
 
 def test_role_that_follows_the_managers_kueue_changes_by_observation() -> None:
-    spec = parse(SENT)
+    spec = parse(*SENT)
     one, other = (Observations(links=links_of(*names)) for names in (("batch/job",), ("batch/job", "pod")))
-    world = applied_world(spec, seen=one)
-    (change,) = (change for change in plan_of(spec, world, seen=other).writes if change.ref.kind == "ClusterRole")
+    paper_clusters = applied_clusters(spec, seen=one)
+    (change,) = (
+        change for change in plan_of(spec, paper_clusters, seen=other).writes if change.ref.kind == "ClusterRole"
+    )
     assert {field.cause for field in change.fields} == {Cause.OBSERVATION}
-    assert not [change for change in plan_of(spec, world, seen=one).writes if change.ref.kind == "ClusterRole"]
+    assert not [change for change in plan_of(spec, paper_clusters, seen=one).writes if change.ref.kind == "ClusterRole"]
 
 
 def links_of(*frameworks: str) -> Links:

@@ -6,7 +6,7 @@ from reconciler.ownership.content import content
 from reconciler.plan.fields import differences, digest, path_text
 from reconciler.plan.model import Cause
 from tests.unit.ownership.server import merged
-from tests.unit.plan.worlds import QUEUE, applied_world, parse, plan_of
+from tests.unit.plan.paper_clusters import QUEUE, applied_clusters, parse, plan_of
 
 NIGHT = "hub/ClusterQueue/night"
 QUOTA = {"resourceGroups": [{"flavors": [{"name": "cpu", "resources": [{"name": "cpu", "nominalQuota": "9"}]}]}]}
@@ -81,21 +81,21 @@ def test_content_is_what_an_object_says() -> None:
 
 def test_changed_fields_say_drift_while_git_says_the_same() -> None:
     spec = parse(QUEUE)
-    plan = plan_of(spec, applied_world(spec).edited(NIGHT, {"spec": {"cohortName": "x"}}))
+    plan = plan_of(spec, applied_clusters(spec).edited(NIGHT, {"spec": {"cohortName": "x"}}))
     (field,) = plan.writes[0].fields
     assert (field.cause, field.owner) == (Cause.DRIFT, "kubectl-edit")
 
 
 def test_changed_fields_say_spec_once_git_says_something_else() -> None:
     before, after = parse(QUEUE), parse(QUEUE.replace("science", "art"))
-    (field,) = plan_of(after, applied_world(before)).writes[0].fields
+    (field,) = plan_of(after, applied_clusters(before)).writes[0].fields
     assert (field.path, field.old, field.new, field.cause) == ("spec.cohortName", "science", "art", Cause.SPEC)
 
 
 def test_changed_fields_show_no_book_keeping() -> None:
     spec = parse(QUEUE)
-    (_, queue) = plan_of(spec, applied_world(spec)).changes
+    (_, queue) = plan_of(spec, applied_clusters(spec)).changes
     assert not queue.fields
     bare = {"metadata": {"labels": None, "annotations": None}}
-    (adopted,) = plan_of(spec, applied_world(spec).edited(NIGHT, bare)).writes
+    (adopted,) = plan_of(spec, applied_clusters(spec).edited(NIGHT, bare)).writes
     assert not adopted.fields

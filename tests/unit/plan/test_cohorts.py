@@ -12,6 +12,7 @@ from reconciler.objects import ClusterName, Manifest, Ref, ref_of
 from reconciler.ownership.takeover import CLIENT_SIDE
 from reconciler.plan import Action, Change, Reason, Refused
 from reconciler.plan.cohorts import order_cohorts
+from tests.builders import native
 from tests.unit.ownership.server import entry_of, merged
 
 HUB = ClusterName("hub")
@@ -19,10 +20,10 @@ NAMES = "abcdefg"
 Parents = Mapping[str, str]
 
 
-def cohort(name: str, parent: str, version: str = CANONICAL) -> Manifest:
+def cohort_under(name: str, parent: str, version: str = CANONICAL) -> Manifest:
     field = "parent" if version == "v1alpha1" else "parentName"
     spec = {field: parent} if parent else {}
-    return {"apiVersion": f"{GROUP}/{version}", "kind": "Cohort", "metadata": {"name": name}, "spec": spec}
+    return {**native("Cohort", name, spec), "apiVersion": f"{GROUP}/{version}"}
 
 
 def owned(manifest: Manifest, *managers: str) -> Manifest:
@@ -30,23 +31,24 @@ def owned(manifest: Manifest, *managers: str) -> Manifest:
     paths = [("f:spec", f"f:{field}") for field in manifest["spec"]]
     how = {"kfleet": "Apply"}
     entries = [entry_of(name, how.get(name, "Update"), manifest["apiVersion"], paths) for name in managers]
-    return merged(manifest, {"metadata": {"managedFields": entries}})
+    found: Manifest = merged(manifest, {"metadata": {"managedFields": entries}})
+    return found
 
 
 def live_of(parents: Parents, version: str = CANONICAL) -> dict[Ref, Manifest]:
     """Cohorts as the fleet itself has left them."""
-    manifests = [owned(cohort(name, parent, version), "kfleet") for name, parent in parents.items()]
+    manifests = [owned(cohort_under(name, parent, version), "kfleet") for name, parent in parents.items()]
     return {ref_of(HUB, manifest): manifest for manifest in manifests}
 
 
 def changes_to(before: Parents, after: Parents) -> list[Change]:
     return [
         Change(
-            ref_of(HUB, cohort(name, parent)),
+            ref_of(HUB, cohort_under(name, parent)),
             Action.UPDATE if name in before else Action.CREATE,
             Reason.CHANGED,
             9,
-            manifest=cohort(name, parent),
+            manifest=cohort_under(name, parent),
         )
         for name, parent in after.items()
         if before.get(name) != parent
@@ -54,7 +56,7 @@ def changes_to(before: Parents, after: Parents) -> list[Change]:
 
 
 def cycles_of(parents: Parents) -> tuple[tuple[str, ...], ...]:
-    return find_cycles(cohort(name, parent) for name, parent in parents.items())
+    return find_cycles(cohort_under(name, parent) for name, parent in parents.items())
 
 
 def order(before: Parents, after: Parents) -> list[str]:
@@ -109,8 +111,8 @@ def test_order_refuses_what_ends_in_a_cycle() -> None:
 @pytest.mark.parametrize("managers", [("kubectl-edit",), ("kfleet", "other"), ()], ids=["theirs", "shared", "nobody's"])
 def test_order_counts_a_parent_that_stays_because_others_set_it(managers: tuple[str, ...]) -> None:
     """Git names no parent of a, and an apply does not take away what others wrote there."""
-    live = {ref_of(HUB, cohort(name, "")): cohort(name, "") for name in "ab"}
-    live |= {ref_of(HUB, cohort("a", "b")): owned(cohort("a", "b"), *managers)}
+    live = {ref_of(HUB, cohort_under(name, "")): cohort_under(name, "") for name in "ab"}
+    live |= {ref_of(HUB, cohort_under("a", "b")): owned(cohort_under("a", "b"), *managers)}
     changes = changes_to({"a": "b", "b": ""}, {"a": "", "b": "a"})
     _, refusal = order_cohorts(HUB, changes, live)
     assert refusal is not None
@@ -118,7 +120,7 @@ def test_order_counts_a_parent_that_stays_because_others_set_it(managers: tuple[
 
 
 def test_order_does_not_count_a_parent_that_is_taken_over_and_goes() -> None:
-    live = {**live_of({"b": ""}), ref_of(HUB, cohort("a", "b")): owned(cohort("a", "b"), CLIENT_SIDE)}
+    live = {**live_of({"b": ""}), ref_of(HUB, cohort_under("a", "b")): owned(cohort_under("a", "b"), CLIENT_SIDE)}
     changes = [change._replace(is_taken_over=True) for change in changes_to({"a": "b", "b": ""}, {"a": "", "b": "a"})]
     ordered, refusal = order_cohorts(HUB, changes, live)
     assert refusal is None
@@ -126,8 +128,8 @@ def test_order_does_not_count_a_parent_that_is_taken_over_and_goes() -> None:
 
 
 def test_order_keeps_other_objects_in_their_waves() -> None:
-    queue = Change(ref_of(HUB, {**cohort("q", ""), "kind": "ClusterQueue"}), Action.CREATE, Reason.MISSING, 10)
-    flavor = Change(ref_of(HUB, {**cohort("f", ""), "kind": "ResourceFlavor"}), Action.CREATE, Reason.MISSING, 4)
+    queue = Change(ref_of(HUB, {**cohort_under("q", ""), "kind": "ClusterQueue"}), Action.CREATE, Reason.MISSING, 10)
+    flavor = Change(ref_of(HUB, {**cohort_under("f", ""), "kind": "ResourceFlavor"}), Action.CREATE, Reason.MISSING, 4)
     before = {"a": "", "b": "a"}
     changes = [queue, *changes_to(before, {"a": "b", "b": ""}), flavor]
     ordered, _ = order_cohorts(HUB, changes, live_of(before))
@@ -135,7 +137,7 @@ def test_order_keeps_other_objects_in_their_waves() -> None:
 
 
 def test_order_does_not_count_cohorts_that_are_held() -> None:
-    held = Change(ref_of(HUB, cohort("b", "a")), Action.HOLD, Reason.ENDING, 9, manifest=cohort("b", "a"))
+    held = Change(ref_of(HUB, cohort_under("b", "a")), Action.HOLD, Reason.ENDING, 9, manifest=cohort_under("b", "a"))
     before = {"a": "", "b": ""}
     _, refusal = order_cohorts(HUB, [held, *changes_to(before, {"a": "b", "b": ""})], live_of(before))
     assert refusal is None

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from reconciler.desired import compute_desired
 from reconciler.objects import Gap
 from reconciler.ownership.takeover import PYTHON_CLIENT
 from reconciler.plan import Action, Change, Reason, Refusal, Refused
@@ -12,30 +13,33 @@ from reconciler.plan.references import references
 from reconciler.prediction import Prediction
 from reconciler.spec.choices import Adopt, Conflicts, Policy
 from tests.unit.ownership.server import entry_of, merged
-from tests.unit.plan.worlds import (
+from tests.unit.plan.paper_clusters import (
     HUB,
     QUEUE,
-    World,
-    applied_world,
-    manifest_of,
+    PaperClusters,
+    applied_clusters,
     parse,
     plan_of,
     predictions_of,
+    read_manifest,
     view_of,
 )
-from tests.unit.plan.worlds import desired_of as desired
 
 NIGHT = "hub/ClusterQueue/night"
-THEIRS = manifest_of("kind: ClusterQueue\nmetadata: {name: night}\nspec: {namespaceSelector: {}, cohortName: other}\n")
+THEIRS = read_manifest(
+    "kind: ClusterQueue\nmetadata: {name: night}\nspec: {namespaceSelector: {}, cohortName: other}\n"
+)
 SPEC = parse(QUEUE)
 
 
-def judged(world: World, name: str = NIGHT, policy: Policy | None = None, **changed: Any) -> Change | Refusal:
-    """What is decided about one object of a world."""
+def judged(
+    paper_clusters: PaperClusters, name: str = NIGHT, policy: Policy | None = None, **changed: Any
+) -> Change | Refusal:
+    """What is decided about one object of the clusters."""
     (cluster,) = SPEC.clusters
-    view = view_of(SPEC, cluster, world)
-    predictions = {str(one.ref): one for one in predictions_of(SPEC, desired(SPEC).objects, view)}
-    judge = Judge(policy or SPEC.fleet.policy, view, references(world.objects.values()))
+    view = view_of(SPEC, cluster, paper_clusters)
+    predictions = {str(one.ref): one for one in predictions_of(SPEC, compute_desired(SPEC).objects, view)}
+    judge = Judge(policy or SPEC.fleet.policy, view, references(paper_clusters.objects.values()))
     return decide(predictions[name]._replace(**changed), judge)
 
 
@@ -51,34 +55,34 @@ def refusal_of(decided: Change | Refusal) -> Refusal:
 
 @pytest.mark.parametrize("hand", ["kubectl", "kubectl-edit", "kubectl-client-side-apply", "k9s", "Lens", "headlamp"])
 def test_decide_puts_right_what_a_hand_did(hand: str) -> None:
-    world = applied_world(SPEC).edited(NIGHT, {"spec": {"cohortName": "other"}}, hand)
-    change = change_of(judged(world))
+    paper_clusters = applied_clusters(SPEC).edited(NIGHT, {"spec": {"cohortName": "other"}}, hand)
+    change = change_of(judged(paper_clusters))
     assert (change.action, change.reason, change.is_forced) == (Action.UPDATE, Reason.CHANGED, True)
     assert [(field.path, field.owner) for field in change.fields] == [("spec.cohortName", hand)]
 
 
 @pytest.mark.parametrize("manager", ["quota-tuner", "kueue", "my-kubectl", "argocd-controller"])
 def test_decide_does_not_fight_a_program(manager: str) -> None:
-    world = applied_world(SPEC).edited(NIGHT, {"spec": {"cohortName": "other"}}, manager)
-    refusal = refusal_of(judged(world))
+    paper_clusters = applied_clusters(SPEC).edited(NIGHT, {"spec": {"cohortName": "other"}}, manager)
+    refusal = refusal_of(judged(paper_clusters))
     assert refusal.reason is Refused.CONTESTED
     assert f"spec.cohortName ({manager})" in refusal.problem
 
 
 def test_decide_takes_from_a_program_where_the_policy_says_so() -> None:
-    world = applied_world(SPEC).edited(NIGHT, {"spec": {"cohortName": "other"}}, "quota-tuner")
-    change = change_of(judged(world, policy=Policy(conflicts=Conflicts.TAKE)))
+    paper_clusters = applied_clusters(SPEC).edited(NIGHT, {"spec": {"cohortName": "other"}}, "quota-tuner")
+    change = change_of(judged(paper_clusters, policy=Policy(conflicts=Conflicts.TAKE)))
     assert (change.action, change.reason, change.is_forced) == (Action.UPDATE, Reason.TAKEN, True)
 
 
 def test_decide_never_forces_without_a_conflict() -> None:
-    world = applied_world(SPEC).edited(NIGHT, {"spec": {"cohortName": None}})
-    assert not change_of(judged(world)).is_forced
+    paper_clusters = applied_clusters(SPEC).edited(NIGHT, {"spec": {"cohortName": None}})
+    assert not change_of(judged(paper_clusters)).is_forced
 
 
 def test_decide_leaves_what_the_fleet_does_not_name() -> None:
-    world = applied_world(SPEC).edited(NIGHT, {"spec": {"stopPolicy": "Hold"}}, "quota-tuner")
-    assert change_of(judged(world)).action is Action.KEEP
+    paper_clusters = applied_clusters(SPEC).edited(NIGHT, {"spec": {"stopPolicy": "Hold"}}, "quota-tuner")
+    assert change_of(judged(paper_clusters)).action is Action.KEEP
 
 
 @pytest.mark.parametrize(
@@ -93,32 +97,36 @@ def test_decide_leaves_what_the_fleet_does_not_name() -> None:
     ],
 )
 def test_decide_adopts_nothing_that_somebody_claims(metadata: dict[str, Any], claimant: str) -> None:
-    world = World().holding(THEIRS).patched(NIGHT, {"metadata": metadata})
-    refusal = refusal_of(judged(world))
+    paper_clusters = PaperClusters().holding(THEIRS).patched(NIGHT, {"metadata": metadata})
+    refusal = refusal_of(judged(paper_clusters))
     assert refusal.reason is Refused.UNADOPTED
     assert refusal.problem == f"{claimant} claims it; take it out there first, or set policy.adopt to always"
-    taken = change_of(judged(world, policy=Policy(adopt=Adopt.ALWAYS)))
+    taken = change_of(judged(paper_clusters, policy=Policy(adopt=Adopt.ALWAYS)))
     assert taken.action is Action.UPDATE
 
 
 def test_decide_does_not_adopt_what_a_program_keeps_otherwise() -> None:
     """It only updates: nothing but the field that both want tells that it is there."""
-    world = World().holding(THEIRS, manager="quota-tuner")
-    refusal = refusal_of(judged(world))
+    paper_clusters = PaperClusters().holding(THEIRS, manager="quota-tuner")
+    refusal = refusal_of(judged(paper_clusters))
     assert refusal.reason is Refused.CONTESTED
     assert refusal.problem.startswith("spec.cohortName (quota-tuner); ")
     for policy in (Policy(Conflicts.TAKE), Policy(adopt=Adopt.ALWAYS)):
-        taken = change_of(judged(world, policy=policy))
+        taken = change_of(judged(paper_clusters, policy=policy))
         assert (taken.action, taken.reason, taken.is_forced) == (Action.UPDATE, Reason.TAKEN, True)
 
 
 def test_decide_adopts_what_the_controller_of_its_own_document_kept_otherwise() -> None:
-    (_, queue) = desired(SPEC).objects
+    (_, queue) = compute_desired(SPEC).objects
     owner = {"kind": queue.document.kind, "name": queue.document.name, "uid": "1"}
-    world = World().holding(THEIRS, manager=PYTHON_CLIENT).patched(NIGHT, {"metadata": {"ownerReferences": [owner]}})
-    change = change_of(judged(world))
+    paper_clusters = (
+        PaperClusters()
+        .holding(THEIRS, manager=PYTHON_CLIENT)
+        .patched(NIGHT, {"metadata": {"ownerReferences": [owner]}})
+    )
+    change = change_of(judged(paper_clusters))
     assert (change.action, change.is_taken_over) == (Action.UPDATE, True)
-    refusal = refusal_of(judged(World().holding(THEIRS, manager=PYTHON_CLIENT)))
+    refusal = refusal_of(judged(PaperClusters().holding(THEIRS, manager=PYTHON_CLIENT)))
     assert refusal.reason is Refused.CONTESTED
 
 
@@ -133,20 +141,20 @@ def test_decide_adopts_what_the_controller_of_its_own_document_kept_otherwise() 
     ids=["by-hand", "our-own", "updater", "status"],
 )
 def test_decide_adopts_what_nobody_claims(entry: dict[str, Any]) -> None:
-    world = World().holding(THEIRS).patched(NIGHT, {"metadata": {"managedFields": [entry]}})
-    change = change_of(judged(world))
+    paper_clusters = PaperClusters().holding(THEIRS).patched(NIGHT, {"metadata": {"managedFields": [entry]}})
+    change = change_of(judged(paper_clusters))
     assert change.action is Action.UPDATE
 
 
 def test_decide_adopts_without_a_difference() -> None:
-    (_, queue) = desired(SPEC).objects
-    change = change_of(judged(World().holding(queue.manifest)))
+    (_, queue) = compute_desired(SPEC).objects
+    change = change_of(judged(PaperClusters().holding(queue.manifest)))
     assert (change.action, change.reason, change.fields) == (Action.UPDATE, Reason.ADOPTED, ())
 
 
 @pytest.mark.parametrize("manager", ["kubectl-create", "terraform"])
 def test_decide_adopts_nothing_where_the_policy_says_never(manager: str) -> None:
-    refusal = refusal_of(judged(World().holding(THEIRS, manager=manager), policy=Policy(adopt=Adopt.NEVER)))
+    refusal = refusal_of(judged(PaperClusters().holding(THEIRS, manager=manager), policy=Policy(adopt=Adopt.NEVER)))
     assert refusal.reason is Refused.UNADOPTED
     assert refusal.problem == "set policy.adopt to unowned, or delete the object"
 
@@ -154,24 +162,26 @@ def test_decide_adopts_nothing_where_the_policy_says_never(manager: str) -> None
 @pytest.mark.parametrize("adopt", list(Adopt))
 def test_decide_never_touches_a_member_of_another_applyset(adopt: Adopt) -> None:
     label = {"applyset.kubernetes.io/part-of": "applyset-other-v1"}
-    world = applied_world(SPEC).edited(NIGHT, {"metadata": {"labels": label}, "spec": {"cohortName": "other"}})
-    refusal = refusal_of(judged(world, policy=Policy(Conflicts.TAKE, adopt)))
+    paper_clusters = applied_clusters(SPEC).edited(
+        NIGHT, {"metadata": {"labels": label}, "spec": {"cohortName": "other"}}
+    )
+    refusal = refusal_of(judged(paper_clusters, policy=Policy(Conflicts.TAKE, adopt)))
     assert refusal.reason is Refused.FOREIGN
     assert refusal.problem.startswith("applyset-other-v1, by its label") and "another name" in refusal.problem
 
 
 def test_decide_writes_nothing_blindly() -> None:
     gap = Gap(HUB, "ClusterQueue.kueue.x-k8s.io", "503")
-    assert change_of(judged(World(gaps=(gap,)))).action is Action.HOLD
-    assert change_of(judged(World(gaps=(gap,)), "hub/ResourceFlavor/cpu")).action is Action.CREATE
+    assert change_of(judged(PaperClusters(gaps=(gap,)))).action is Action.HOLD
+    assert change_of(judged(PaperClusters(gaps=(gap,)), "hub/ResourceFlavor/cpu")).action is Action.CREATE
 
 
 def test_decide_waits_for_an_object_that_is_being_deleted() -> None:
     ending = {"metadata": {"deletionTimestamp": "2026-01-31T12:00:00Z"}}
-    settled = applied_world(SPEC).patched(NIGHT, ending)
-    drifted = applied_world(SPEC).edited(NIGHT, {"spec": {"cohortName": "x"}}).patched(NIGHT, ending)
-    for world in (settled, drifted):
-        change = change_of(judged(world))
+    settled = applied_clusters(SPEC).patched(NIGHT, ending)
+    drifted = applied_clusters(SPEC).edited(NIGHT, {"spec": {"cohortName": "x"}}).patched(NIGHT, ending)
+    for paper_clusters in (settled, drifted):
+        change = change_of(judged(paper_clusters))
         assert (change.action, change.reason) == (Action.HOLD, Reason.ENDING)
 
 
@@ -180,8 +190,8 @@ def test_decide_makes_nothing_in_a_namespace_that_is_being_deleted() -> None:
     namespace = "kind: Namespace\napiVersion: v1\nmetadata: {name: team}\n"
     spec = parse(f"{namespace}---\n{tenant}")
     ending = {"metadata": {"deletionTimestamp": "2026-01-31T12:00:00Z"}}
-    world = applied_world(spec).without("hub/LocalQueue/team/main").patched("hub/Namespace/team", ending)
-    found = {str(change.ref): (change.action, change.reason) for change in plan_of(spec, world).changes}
+    paper_clusters = applied_clusters(spec).without("hub/LocalQueue/team/main").patched("hub/Namespace/team", ending)
+    found = {str(change.ref): (change.action, change.reason) for change in plan_of(spec, paper_clusters).changes}
     assert found == {
         "hub/Namespace/team": (Action.HOLD, Reason.ENDING),
         "hub/LocalQueue/team/main": (Action.HOLD, Reason.ENDING),
@@ -189,31 +199,31 @@ def test_decide_makes_nothing_in_a_namespace_that_is_being_deleted() -> None:
 
 
 def test_decide_records_what_another_version_wrote() -> None:
-    world = applied_world(SPEC)
-    (entry,) = world.objects[world.find(NIGHT)]["metadata"]["managedFields"]
+    paper_clusters = applied_clusters(SPEC)
+    (entry,) = paper_clusters.objects[paper_clusters.find(NIGHT)]["metadata"]["managedFields"]
     old = [{**entry, "apiVersion": "kueue.x-k8s.io/v1beta1"}]
-    change = change_of(judged(world.patched(NIGHT, {"metadata": {"managedFields": old}})))
+    change = change_of(judged(paper_clusters.patched(NIGHT, {"metadata": {"managedFields": old}})))
     assert (change.action, change.reason, change.fields) == (Action.UPDATE, Reason.UNRECORDED, ())
 
 
 def test_decide_keeps_what_the_server_would_not_change() -> None:
     (cluster,) = SPEC.clusters
-    view = view_of(SPEC, cluster, applied_world(SPEC))
-    (prediction, _) = predictions_of(SPEC, desired(SPEC).objects, view)
+    view = view_of(SPEC, cluster, applied_clusters(SPEC))
+    (prediction, _) = predictions_of(SPEC, compute_desired(SPEC).objects, view)
     asked = prediction._replace(is_settled=False, result=prediction.live)
     change = change_of(decide(asked, Judge(SPEC.fleet.policy, view, frozenset())))
     assert (change.action, change.reason) == (Action.KEEP, Reason.SAME)
 
 
 def test_decide_refuses_an_update_that_the_server_refuses() -> None:
-    world = applied_world(SPEC).edited(NIGHT, {"spec": {"cohortName": "x"}})
-    refusal = refusal_of(judged(world, result=None, problem="spec: too long"))
+    paper_clusters = applied_clusters(SPEC).edited(NIGHT, {"spec": {"cohortName": "x"}})
+    refusal = refusal_of(judged(paper_clusters, result=None, problem="spec: too long"))
     assert (refusal.reason, refusal.problem) == (Refused.INVALID, "spec: too long")
 
 
 def test_decide_compares_statically_what_cannot_be_asked() -> None:
-    world = applied_world(SPEC).edited(NIGHT, {"spec": {"cohortName": "x", "stopPolicy": "Hold"}})
-    change = change_of(judged(world, result=None, conflicts=(), is_static=True))
+    paper_clusters = applied_clusters(SPEC).edited(NIGHT, {"spec": {"cohortName": "x", "stopPolicy": "Hold"}})
+    change = change_of(judged(paper_clusters, result=None, conflicts=(), is_static=True))
     assert change.is_static
     assert [(field.path, field.old, field.new) for field in change.fields] == [("spec.cohortName", "x", "science")]
 
@@ -223,7 +233,7 @@ CHECKED = "kind: ClusterQueue\nmetadata: {name: q}\nspec: {admissionChecksStrate
 
 
 def test_decide_makes_an_unused_check_again() -> None:
-    (change,) = plan_of(parse(CHECK % "new"), applied_world(parse(CHECK % "old"))).changes
+    (change,) = plan_of(parse(CHECK % "new"), applied_clusters(parse(CHECK % "old"))).changes
     assert (change.action, change.reason) == (Action.REPLACE, Reason.IMMUTABLE)
     assert change.uid == "uid-of-AdmissionCheck-far"
     (field,) = change.fields
@@ -231,8 +241,8 @@ def test_decide_makes_an_unused_check_again() -> None:
 
 
 def test_decide_does_not_make_a_check_again_that_a_queue_uses() -> None:
-    world = applied_world(parse(CHECK % "old")).holding(manifest_of(CHECKED))
-    plan = plan_of(parse(CHECK % "new"), world)
+    paper_clusters = applied_clusters(parse(CHECK % "old")).holding(read_manifest(CHECKED))
+    plan = plan_of(parse(CHECK % "new"), paper_clusters)
     (refusal,) = plan.refusals
     assert refusal.reason is Refused.FIXED
     assert "spec.controllerName cannot change in place: add another AdmissionCheck with a new name" in refusal.problem
@@ -240,22 +250,24 @@ def test_decide_does_not_make_a_check_again_that_a_queue_uses() -> None:
 
 
 def test_decide_does_not_make_a_check_again_whose_queues_nobody_saw() -> None:
-    world = applied_world(parse(CHECK % "old")).holding(manifest_of(CHECKED)).unseen("ClusterQueue.kueue.x-k8s.io")
-    (change,) = plan_of(parse(CHECK % "new"), world).changes
+    paper_clusters = (
+        applied_clusters(parse(CHECK % "old")).holding(read_manifest(CHECKED)).unseen("ClusterQueue.kueue.x-k8s.io")
+    )
+    (change,) = plan_of(parse(CHECK % "new"), paper_clusters).changes
     assert (change.action, change.reason) == (Action.HOLD, Reason.UNSEEN)
 
 
 def test_decide_names_what_was_seen_and_what_is_wanted_by_their_content() -> None:
-    world = applied_world(SPEC)
-    one = change_of(judged(world.edited(NIGHT, {"spec": {"cohortName": "x"}})))
-    same = change_of(judged(world.edited(NIGHT, {"spec": {"cohortName": "x"}}, "k9s")))
-    other = change_of(judged(world.edited(NIGHT, {"spec": {"cohortName": "y"}})))
+    paper_clusters = applied_clusters(SPEC)
+    one = change_of(judged(paper_clusters.edited(NIGHT, {"spec": {"cohortName": "x"}})))
+    same = change_of(judged(paper_clusters.edited(NIGHT, {"spec": {"cohortName": "x"}}, "k9s")))
+    other = change_of(judged(paper_clusters.edited(NIGHT, {"spec": {"cohortName": "y"}})))
     assert (one.seen, one.wanted) == (same.seen, same.wanted)
     assert one.seen != other.seen and one.wanted == other.wanted
 
 
 def test_prediction_has_the_identity_of_its_object() -> None:
-    (flavor, _) = desired(SPEC).objects
+    (flavor, _) = compute_desired(SPEC).objects
     assert Prediction(flavor, merged(flavor.manifest, {})).ref == flavor.ref
 
 
@@ -263,8 +275,8 @@ def test_fixed_field_that_git_does_not_name_is_nobodys_change() -> None:
     flavor = "kind: ResourceFlavor\nmetadata: {name: tas}\nspec: {topologyName: t, nodeLabels: {a: b}}\n"
     topology = "kind: Topology\nmetadata: {name: t}\nspec: {levels: [{nodeLabel: kubernetes.io/hostname}]}\n"
     tolerated = {"spec": {"tolerations": [{"key": "gpu", "operator": "Exists"}]}}
-    world = applied_world(parse(flavor, topology)).edited("hub/ResourceFlavor/tas", tolerated, "somebody")
-    plan = plan_of(parse(flavor.replace("{name: tas}", "{name: tas, labels: {team: a}}"), topology), world)
+    paper_clusters = applied_clusters(parse(flavor, topology)).edited("hub/ResourceFlavor/tas", tolerated, "somebody")
+    plan = plan_of(parse(flavor.replace("{name: tas}", "{name: tas, labels: {team: a}}"), topology), paper_clusters)
     (change,) = plan.writes
     assert not plan.refusals
     assert [field.path for field in change.fields] == ["metadata.labels.team"]

@@ -9,19 +9,19 @@ from reconciler.ownership.memory import Address
 from reconciler.plan import Action, ClusterPlan, Plan, Reason, Refused
 from reconciler.plan.record import plan_record
 from reconciler.spec.model import Access
-from tests.unit.plan.worlds import World, applied_world, departed, parse, plan_of, uid_of
+from tests.builders import cluster_document
+from tests.unit.plan.paper_clusters import (
+    HUB_AND_EAST,
+    PaperClusters,
+    applied_clusters,
+    departed,
+    parse,
+    plan_of,
+    uid_of,
+)
 
 WEST = ClusterName("west")
-HUB_AND_EAST = """\
-kind: Cluster
-metadata: {name: hub}
-spec: {role: manager}
----
-kind: Cluster
-metadata: {name: east}
-spec: {role: worker}
-"""
-WEST_CLUSTER = "kind: Cluster\nmetadata: {name: west}\nspec: {role: worker}\n"
+WEST_CLUSTER = cluster_document("west")
 FLAVOR = "kind: ResourceFlavor\nmetadata: {name: cpu, annotations: {kfleet.dev/clusters: workers}}\nspec: {}\n"
 SENT = """\
 kind: Flavor
@@ -39,21 +39,23 @@ metadata: {name: other, namespace: team1, annotations: {kfleet.dev/clusters: eas
 STRICT = "kind: Fleet\nmetadata: {name: test}\nspec: {policy: {prune: {maxDeletes: 0, maxPercent: 0}}}\n"
 
 
-def world_with_west() -> World:
+def clusters_with_west() -> PaperClusters:
     """Applied while west was in the spec; the manager remembers it."""
-    world = applied_world(parse(HUB_AND_EAST, WEST_CLUSTER, FLAVOR))
+    paper_clusters = applied_clusters(parse(*HUB_AND_EAST, WEST_CLUSTER, FLAVOR))
     hub = replace(
-        world.inventories[ClusterName("hub")],
+        paper_clusters.inventories[ClusterName("hub")],
         fleet={"hub": uid_of("hub"), "east": uid_of("east"), "west": uid_of("west")},
         addresses={"west": Address("kueue-system", Access())},
     )
-    return replace(world, inventories={**world.inventories, ClusterName("hub"): hub})
+    return replace(paper_clusters, inventories={**paper_clusters.inventories, ClusterName("hub"): hub})
 
 
-def plan_without_west(world: World, *more: str, confirmed: int | None = None, seats: tuple[Seat, ...] = ()) -> Plan:
-    spec = parse(HUB_AND_EAST, FLAVOR, *more)
-    silent = "refused" if WEST in world.unreachable else ""
-    return plan_of(spec, world, confirmed, Leavers(seats, (departed(spec, world, "west", silent),)))
+def plan_without_west(
+    paper_clusters: PaperClusters, *more: str, confirmed: int | None = None, seats: tuple[Seat, ...] = ()
+) -> Plan:
+    spec = parse(*HUB_AND_EAST, FLAVOR, *more)
+    silent = "refused" if WEST in paper_clusters.unreachable else ""
+    return plan_of(spec, paper_clusters, confirmed, Leavers(seats, (departed(spec, paper_clusters, "west", silent),)))
 
 
 def part(plan: Plan, name: str) -> ClusterPlan:
@@ -61,28 +63,28 @@ def part(plan: Plan, name: str) -> ClusterPlan:
 
 
 def test_departed_cluster_is_emptied_and_remembered_until_the_next_look() -> None:
-    plan = plan_without_west(world_with_west())
+    plan = plan_without_west(clusters_with_west())
     assert [(change.action, change.reason) for change in part(plan, "west").changes] == [(Action.DELETE, Reason.GONE)]
     assert part(plan, "west").is_ending
     assert "west" in part(plan, "hub").addresses
 
 
 def test_departed_cluster_is_forgotten_when_nothing_of_the_fleet_is_there() -> None:
-    world = world_with_west().without("west/ResourceFlavor/cpu")
-    inventories = {name: one for name, one in world.inventories.items() if name != "west"}
-    plan = plan_without_west(replace(world, inventories=inventories))
+    paper_clusters = clusters_with_west().without("west/ResourceFlavor/cpu")
+    inventories = {name: one for name, one in paper_clusters.inventories.items() if name != "west"}
+    plan = plan_without_west(replace(paper_clusters, inventories=inventories))
     assert set(part(plan, "hub").addresses) == {"east"}
     assert set(part(plan, "hub").fleet) == {"hub", "east"}
 
 
 def test_departed_cluster_whose_inventory_is_left_is_not_forgotten_yet() -> None:
-    plan = plan_without_west(world_with_west().without("west/ResourceFlavor/cpu"))
+    plan = plan_without_west(clusters_with_west().without("west/ResourceFlavor/cpu"))
     assert part(plan, "west").is_ending
     assert "west" in part(plan, "hub").addresses
 
 
 def test_departed_cluster_that_waits_keeps_everything() -> None:
-    plan = plan_without_west(world_with_west(), seats=(Seat("mk", WEST, running=2),))
+    plan = plan_without_west(clusters_with_west(), seats=(Seat("mk", WEST, running=2),))
     assert [(change.action, change.reason) for change in part(plan, "west").changes] == [(Action.HOLD, Reason.LEAVING)]
     assert not part(plan, "west").is_ending
     why = "2 of the manager's workloads still run there; it leaves mk when nothing runs there any more"
@@ -90,8 +92,8 @@ def test_departed_cluster_that_waits_keeps_everything() -> None:
 
 
 def test_departed_cluster_that_is_silent_is_no_gap_and_is_remembered() -> None:
-    world = replace(world_with_west(), unreachable=frozenset({WEST}))
-    plan = plan_without_west(world)
+    paper_clusters = replace(clusters_with_west(), unreachable=frozenset({WEST}))
+    plan = plan_without_west(paper_clusters)
     assert plan.gaps == ()
     assert [entry.cluster for entry in plan.waiting] == ["west"]
     assert "annotate configmap kfleet-test kfleet.dev/fleet-addresses-" in plan.waiting[0].why
@@ -99,52 +101,52 @@ def test_departed_cluster_that_is_silent_is_no_gap_and_is_remembered() -> None:
 
 
 def test_cluster_where_nobody_ever_was_is_not_remembered() -> None:
-    world = replace(World(), unreachable=frozenset({WEST}))
-    plan = plan_of(parse(HUB_AND_EAST, WEST_CLUSTER, FLAVOR), world)
+    paper_clusters = replace(PaperClusters(), unreachable=frozenset({WEST}))
+    plan = plan_of(parse(*HUB_AND_EAST, WEST_CLUSTER, FLAVOR), paper_clusters)
     assert set(part(plan, "hub").addresses) == {"east"}
 
 
 def test_address_that_leads_to_another_cluster_is_not_remembered() -> None:
-    world = world_with_west()
-    spec = parse(HUB_AND_EAST, WEST_CLUSTER.replace("role: worker", "role: worker, access: {context: wrong}"), FLAVOR)
-    right = part(plan_of(spec, world), "hub").addresses["west"]
+    paper_clusters = clusters_with_west()
+    spec = parse(*HUB_AND_EAST, cluster_document("west", access={"context": "wrong"}), FLAVOR)
+    right = part(plan_of(spec, paper_clusters), "hub").addresses["west"]
     assert right.access == Access(context="wrong")
-    moved = part(plan_of(spec, replace(world, uids={WEST: "another"})), "hub").addresses["west"]
+    moved = part(plan_of(spec, replace(paper_clusters, uids={WEST: "another"})), "hub").addresses["west"]
     assert moved.access == Access()
 
 
 def test_deletes_of_a_departed_cluster_stop_nothing_but_itself() -> None:
-    plan = plan_without_west(world_with_west(), STRICT)
+    plan = plan_without_west(clusters_with_west(), STRICT)
     assert [(refusal.reason, refusal.cluster) for refusal in plan.refusals] == [(Refused.TOO_MANY, "west")]
-    assert plan_without_west(world_with_west(), STRICT, confirmed=1).refusals == ()
+    assert plan_without_west(clusters_with_west(), STRICT, confirmed=1).refusals == ()
 
 
 def test_deletes_of_the_fleet_itself_stop_all_as_ever() -> None:
-    world = world_with_west()
-    spec = parse(HUB_AND_EAST, STRICT, "kind: ResourceFlavor\nmetadata: {name: other}\nspec: {}\n")
-    plan = plan_of(spec, world, None, Leavers((), (departed(spec, world, "west"),)))
+    paper_clusters = clusters_with_west()
+    spec = parse(*HUB_AND_EAST, STRICT, "kind: ResourceFlavor\nmetadata: {name: other}\nspec: {}\n")
+    plan = plan_of(spec, paper_clusters, None, Leavers((), (departed(spec, paper_clusters, "west"),)))
     assert [refusal.cluster for refusal in plan.refusals] == [None]
 
 
 def test_departed_cluster_is_let_alone_while_the_fleet_is_suspended() -> None:
     paused = "kind: Fleet\nmetadata: {name: test}\nspec: {suspend: true}\n"
-    plan = plan_without_west(world_with_west(), paused)
+    plan = plan_without_west(clusters_with_west(), paused)
     assert [change.reason for change in part(plan, "west").changes] == [Reason.SUSPENDED]
     assert not part(plan, "west").is_ending
 
 
 def test_manager_without_a_memory_starts_one() -> None:
-    plan = plan_of(parse(HUB_AND_EAST, FLAVOR), World(inventories={ClusterName("hub"): Inventory()}))
+    plan = plan_of(parse(*HUB_AND_EAST, FLAVOR), PaperClusters(inventories={ClusterName("hub"): Inventory()}))
     assert set(part(plan, "hub").addresses) == {"east"}
 
 
 def test_cluster_with_a_new_name_waits_until_the_old_one_is_gone() -> None:
-    """One cluster of the world, under two names: the second is refused while the first still has something there."""
+    """One cluster of the fleet, under two names: the second is refused while the first still has something there."""
     far = ClusterName("far")
-    world = world_with_west()
-    inventories = {**world.inventories, far: world.inventories[WEST]}
-    spec = parse(HUB_AND_EAST, "kind: Cluster\nmetadata: {name: far}\nspec: {role: worker}\n", FLAVOR)
-    renamed = replace(world, inventories=inventories, uids={far: uid_of("west")})
+    paper_clusters = clusters_with_west()
+    inventories = {**paper_clusters.inventories, far: paper_clusters.inventories[WEST]}
+    spec = parse(*HUB_AND_EAST, cluster_document("far"), FLAVOR)
+    renamed = replace(paper_clusters, inventories=inventories, uids={far: uid_of("west")})
     plan = plan_of(spec, renamed, None, Leavers((), (departed(spec, renamed, "west"),)))
     ((reason, cluster, problem),) = [(one.reason, one.cluster, one.problem) for one in plan.refusals]
     assert (reason, cluster) == (Refused.MOVED, "far")
@@ -156,10 +158,10 @@ def test_cluster_with_a_new_name_waits_until_the_old_one_is_gone() -> None:
 
 
 def test_login_stays_while_a_worker_sits_in_a_config_that_nobody_wants_any_more() -> None:
-    world = applied_world(parse(HUB_AND_EAST, SENT))
+    paper_clusters = applied_clusters(parse(*HUB_AND_EAST, SENT))
     stuck = Seat("multikueue-q", ClusterName("east"), running=1)
     for seats, reason in (((stuck,), Reason.LEAVING), ((), Reason.GONE)):
-        plan = plan_of(parse(HUB_AND_EAST, FLAVOR), world, None, Leavers(seats))
+        plan = plan_of(parse(*HUB_AND_EAST, FLAVOR), paper_clusters, None, Leavers(seats))
         reasons = {str(change.ref): change.reason for change in part(plan, "east").changes}
         assert reasons["east/ServiceAccount/kueue-system/multikueue-test"] is reason
         assert reasons["east/ClusterRole/kfleet-test-multikueue"] is reason

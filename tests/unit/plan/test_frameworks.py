@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+import yaml
 
 from reconciler.desired import compute_desired
 from reconciler.objects import ClusterName
@@ -10,32 +11,12 @@ from reconciler.observed import Observations
 from reconciler.plan import Looks, Plan, Refused, make_plan
 from reconciler.ports import ApiKind
 from reconciler.rollout import SeenConfiguration
-from tests.unit.plan.worlds import HUB, World, parse, predictions_of, view_of
+from tests.builders import cluster_document, flavor, queue, quota
+from tests.unit.plan.paper_clusters import HUB, PaperClusters, parse, predictions_of, view_of
 
 EAST, WEST = ClusterName("east"), ClusterName("west")
 TEXT = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\nintegrations: {frameworks: [batch/job, pod]}\n"
 SEEN = SeenConfiguration(HUB, "kueue-system", "kueue-manager-config", TEXT, "uid", "7", "kueue-controller-manager")
-FLEET = """\
-kind: Cluster
-metadata: {{name: hub}}
-spec: {{role: manager, kueue: {{config: {{integrations: {{frameworks: {frameworks}}}}}}}}}
----
-kind: Cluster
-metadata: {{name: east}}
-spec: {{role: worker}}
----
-kind: Cluster
-metadata: {{name: west}}
-spec: {{role: worker}}
----
-kind: Flavor
-metadata: {{name: cpu}}
-spec: {{capacity: {{source: static, resources: {{cpu: 9}}}}}}
----
-kind: Queue
-metadata: {{name: q}}
-spec: {{dispatch: multikueue, quota: [{{flavor: cpu, resources: {{cpu: 9}}}}]}}
-"""
 DEFINITION = """\
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -48,9 +29,17 @@ def plan(
     frameworks: str, *knowing: ClusterName, more: str = "", unreachable: frozenset[ClusterName] = frozenset()
 ) -> Plan:
     """Of a manager with these frameworks, and workers that know RayJobs or do not."""
-    spec = parse(FLEET.format(frameworks=frameworks), more)
+    config = {"integrations": {"frameworks": yaml.safe_load(frameworks)}}
+    spec = parse(
+        cluster_document("hub", "manager", kueue={"config": config}),
+        cluster_document("east"),
+        cluster_document("west"),
+        flavor("cpu", {"cpu": 9}),
+        queue("q", quota("cpu", {"cpu": 9}), dispatch="multikueue"),
+        more,
+    )
     desired = compute_desired(spec, Observations())
-    views = [view_of(spec, cluster, World(unreachable=unreachable)) for cluster in spec.clusters]
+    views = [view_of(spec, cluster, PaperClusters(unreachable=unreachable)) for cluster in spec.clusters]
     ray = {("ray.io", "RayJob"): (ApiKind("ray.io", "v1", "RayJob", "rayjobs", is_namespaced=True),)}
     views = [replace(view, served=ray) if view.name in knowing else view for view in views]
     predictions = {view.name: predictions_of(spec, desired.of_cluster(view.name), view) for view in views}

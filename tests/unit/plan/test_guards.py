@@ -2,14 +2,15 @@ from dataclasses import replace
 
 import pytest
 
+from reconciler.objects import ClusterName
 from reconciler.observed import Observations, Pool, PoolPlace
 from reconciler.ownership.applyset import Inventory
 from reconciler.plan import Action, Looks, Plan, Refused, make_plan
 from reconciler.quantity import NANO, Quantity
-from tests.unit.plan.worlds import HUB, World, applied_world, parse, plan_of, view_of
+from tests.unit.plan.paper_clusters import HUB, PaperClusters, applied_clusters, parse, plan_of, view_of
 
 
-def fleet(count: int, *, most: int = 10, percent: int = 25) -> str:
+def fleet_text(count: int, *, most: int = 10, percent: int = 25) -> str:
     """A fleet of so many flavors."""
     policy = f"policy: {{prune: {{maxDeletes: {most}, maxPercent: {percent}}}}}"
     flavors = [f"kind: ResourceFlavor\nmetadata: {{name: f{number}}}\nspec: {{}}\n" for number in range(count)]
@@ -17,8 +18,8 @@ def fleet(count: int, *, most: int = 10, percent: int = 25) -> str:
 
 
 def shrunk(before: int, after: int, confirmed: int | None = None, *, most: int = 10, percent: int = 25) -> Plan:
-    world = applied_world(parse(fleet(before)))
-    return plan_of(parse(fleet(after, most=most, percent=percent)), world, confirmed)
+    paper_clusters = applied_clusters(parse(fleet_text(before)))
+    return plan_of(parse(fleet_text(after, most=most, percent=percent)), paper_clusters, confirmed)
 
 
 def refused(plan: Plan) -> list[Refused]:
@@ -72,7 +73,7 @@ def test_guard_refuses_an_empty_fleet_whatever_is_confirmed(confirmed: int | Non
 
 
 def test_guard_lets_an_empty_fleet_be_on_empty_clusters() -> None:
-    assert not plan_of(parse(fleet(0)), World()).refusals
+    assert not plan_of(parse(fleet_text(0)), PaperClusters()).refusals
 
 
 @pytest.mark.parametrize(
@@ -84,30 +85,30 @@ def test_guard_lets_an_empty_fleet_be_on_empty_clusters() -> None:
     ],
 )
 def test_guard_refuses_a_cluster_that_is_not_the_one_it_was(inventory: Inventory, problem: str) -> None:
-    spec = parse(fleet(2))
-    plan = plan_of(spec, replace(applied_world(spec), inventories={HUB: inventory}))
+    spec = parse(fleet_text(2))
+    plan = plan_of(spec, replace(applied_clusters(spec), inventories={HUB: inventory}))
     (refusal,) = plan.refusals
     assert (refusal.reason, refusal.cluster) == (Refused.MOVED, "hub")
     assert problem in refusal.problem
 
 
 @pytest.mark.parametrize("inventories", [{}, {HUB: Inventory()}, {HUB: Inventory(cluster="hub", tool="kfleet")}])
-def test_guard_trusts_a_cluster_of_which_nothing_is_recorded(inventories: dict[str, Inventory]) -> None:
-    spec = parse(fleet(2))
-    assert not plan_of(spec, replace(applied_world(spec), inventories=inventories)).refusals
+def test_guard_trusts_a_cluster_of_which_nothing_is_recorded(inventories: dict[ClusterName, Inventory]) -> None:
+    spec = parse(fleet_text(2))
+    assert not plan_of(spec, replace(applied_clusters(spec), inventories=inventories)).refusals
 
 
 def test_guard_does_not_call_a_fleet_empty_whose_objects_are_where_nobody_can_look() -> None:
-    spec = parse(fleet(2))
-    world = applied_world(spec)
-    looks = Looks([view_of(spec, spec.clusters[0], world)], {HUB: ()}, wanted=2)
+    spec = parse(fleet_text(2))
+    paper_clusters = applied_clusters(spec)
+    looks = Looks([view_of(spec, spec.clusters[0], paper_clusters)], {HUB: ()}, wanted=2)
     assert Refused.EMPTY not in {refusal.reason for refusal in make_plan(spec, looks).refusals}
     assert Refused.EMPTY in {refusal.reason for refusal in make_plan(spec, replace(looks, wanted=0)).refusals}
 
 
 def test_suspension_deletes_nothing_and_needs_no_confirmation() -> None:
     suspended = "kind: Cluster\nmetadata: {name: hub}\nspec: {role: standalone, suspend: true}\n"
-    plan = plan_of(parse(fleet(1), suspended), applied_world(parse(fleet(40))))
+    plan = plan_of(parse(fleet_text(1), suspended), applied_clusters(parse(fleet_text(40))))
     assert not plan.refusals and not plan.writes
     assert plan.count(Action.HOLD) == 39
 
@@ -116,7 +117,7 @@ def test_suspension_of_the_fleet_holds_every_cluster() -> None:
     whole = (
         "kind: Fleet\nmetadata: {name: test}\nspec: {suspend: true}\n---\nkind: Cohort\nmetadata: {name: a}\nspec: {}\n"
     )
-    assert [change.action for change in plan_of(parse(whole), World()).changes] == [Action.HOLD]
+    assert [change.action for change in plan_of(parse(whole), PaperClusters()).changes] == [Action.HOLD]
 
 
 MASTER = """apiVersion: vk.io/v1
@@ -136,9 +137,11 @@ def dropped(pattern: str, confirmed: int | None = None) -> Plan:
         Pool(PoolPlace("nats:4222", "s", name), {"cpu": Quantity(NANO)})
         for name in ("a", *(f"p{n}" for n in range(29)))
     ]
-    world = applied_world(parse(MASTER.replace("POOLS", "."), fleet(0)), seen=Observations(pools=tuple(pools)))
-    now = parse(MASTER.replace("POOLS", pattern), fleet(0))
-    return plan_of(now, world, confirmed, seen=Observations(pools=tuple(pools[:1])))
+    paper_clusters = applied_clusters(
+        parse(MASTER.replace("POOLS", "."), fleet_text(0)), seen=Observations(pools=tuple(pools))
+    )
+    now = parse(MASTER.replace("POOLS", pattern), fleet_text(0))
+    return plan_of(now, paper_clusters, confirmed, seen=Observations(pools=tuple(pools[:1])))
 
 
 def test_guard_does_not_count_flavors_of_pools_that_are_still_asked_for() -> None:

@@ -4,25 +4,25 @@ from reconciler.ownership.fields import owners_at
 from reconciler.ownership.hands import shared_fields, without_hands
 from reconciler.plan import Action, Reason
 from tests.unit.ownership.server import applied, merged
-from tests.unit.plan.worlds import QUEUE, World, applied_world, parse, plan_of
+from tests.unit.plan.paper_clusters import QUEUE, PaperClusters, applied_clusters, parse, plan_of
 
 NIGHT = "hub/ClusterQueue/night"
 HELD = QUEUE.replace("  cohortName: science", "  cohortName: science\n  stopPolicy: Hold")
 STOP = ("spec", "stopPolicy")
 
 
-def world_of(manager: str = "kubectl-patch") -> World:
+def paper_clusters_of(manager: str = "kubectl-patch") -> PaperClusters:
     """A hand stops a queue, and a commit says so too."""
-    by_hand = applied_world(parse(QUEUE)).edited(NIGHT, {"spec": {"stopPolicy": "Hold"}}, manager)
-    world = applied_world(parse(HELD), by_hand)
-    live = world.objects[world.find(NIGHT)]
+    by_hand = applied_clusters(parse(QUEUE)).edited(NIGHT, {"spec": {"stopPolicy": "Hold"}}, manager)
+    paper_clusters = applied_clusters(parse(HELD), by_hand)
+    live = paper_clusters.objects[paper_clusters.find(NIGHT)]
     assert owners_at(live, STOP, but="") == tuple(sorted(("kfleet", manager)))
-    return world
+    return paper_clusters
 
 
 def test_field_that_git_drops_goes_also_where_hands_hold_it_too() -> None:
-    assert not plan_of(parse(HELD), world_of()).writes
-    (change,) = plan_of(parse(QUEUE), world_of()).writes
+    assert not plan_of(parse(HELD), paper_clusters_of()).writes
+    (change,) = plan_of(parse(QUEUE), paper_clusters_of()).writes
     assert (change.action, change.reason, change.is_unshared) == (Action.UPDATE, Reason.CHANGED, True)
     assert [(field.path, field.old, field.new, field.owner) for field in change.fields] == [
         ("spec.stopPolicy", "Hold", None, "kubectl-patch")
@@ -30,14 +30,14 @@ def test_field_that_git_drops_goes_also_where_hands_hold_it_too() -> None:
 
 
 def test_field_that_another_program_holds_too_stays_with_it() -> None:
-    (change,) = plan_of(parse(QUEUE), world_of("some-controller")).writes
+    (change,) = plan_of(parse(QUEUE), paper_clusters_of("some-controller")).writes
     assert (change.reason, change.is_unshared, change.fields) == (Reason.UNRECORDED, False, ())
 
 
 def test_hands_let_go_of_just_what_they_share() -> None:
-    world = world_of().edited(NIGHT, {"metadata": {"labels": {"team": "a"}}}, "kubectl-patch")
-    live = world.objects[world.find(NIGHT)]
-    (change,) = plan_of(parse(QUEUE), world).writes
+    paper_clusters = paper_clusters_of().edited(NIGHT, {"metadata": {"labels": {"team": "a"}}}, "kubectl-patch")
+    live = paper_clusters.objects[paper_clusters.find(NIGHT)]
+    (change,) = plan_of(parse(QUEUE), paper_clusters).writes
     wanted = change.manifest or {}
     (shared,) = shared_fields(live, wanted, "kfleet")
     assert (shared.path, shared.value, shared.hands) == (STOP, "Hold", ("kubectl-patch",))
@@ -51,7 +51,7 @@ def test_hands_let_go_of_just_what_they_share() -> None:
 
 def test_hands_keep_a_part_that_is_theirs_alone() -> None:
     ours, theirs = "withinClusterQueue", "reclaimWithinCohort"
-    by_hand = applied_world(parse(QUEUE)).edited(NIGHT, {"spec": {"preemption": {ours: "Any", theirs: "Any"}}})
+    by_hand = applied_clusters(parse(QUEUE)).edited(NIGHT, {"spec": {"preemption": {ours: "Any", theirs: "Any"}}})
     said = QUEUE.replace("  cohortName: science", f"  cohortName: science\n  preemption: {{{ours}: Any}}")
-    (change,) = plan_of(parse(QUEUE), applied_world(parse(said), by_hand)).writes
+    (change,) = plan_of(parse(QUEUE), applied_clusters(parse(said), by_hand)).writes
     assert [(field.path, field.new) for field in change.fields] == [(f"spec.preemption.{ours}", None)]

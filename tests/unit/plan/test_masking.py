@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reconciler.desired import compute_desired
 from reconciler.plan import Looks, Plan, make_plan
 from reconciler.plan.masking import masked, masked_problem
 from reconciler.plan.record import plan_record
 from reconciler.status import plan_markdown, plan_text
-from tests.unit.plan.worlds import World, applied_world, desired_of, parse, plan_of, predictions_of, view_of
+from tests.unit.plan.paper_clusters import PaperClusters, applied_clusters, parse, plan_of, predictions_of, view_of
 
 # Long enough not to stand in a plan by chance, and with a sign that no word of the source has: some are made of those.
 LETTERS = st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="'\"")
@@ -47,16 +48,16 @@ def is_hidden(word: str, plan: Plan) -> bool:
 @given(WORDS, WORDS)
 def test_secret_is_in_no_form_of_a_plan(old: str, new: str) -> None:
     before, after = parse(secret(old)), parse(secret(new))
-    world = applied_world(before)
+    paper_clusters = applied_clusters(before)
     last_applied = {"metadata": {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": secret(old)}}}
-    kept = applied_world(before, World()).edited(NAME, last_applied, "kubectl-client-side-apply")
+    kept = applied_clusters(before, PaperClusters()).edited(NAME, last_applied, "kubectl-client-side-apply")
     for plan in (
-        plan_of(after, World()),
-        plan_of(after, world),
-        plan_of(before, world.edited(NAME, {"stringData": {"token": new, "more": old}})),
+        plan_of(after, PaperClusters()),
+        plan_of(after, paper_clusters),
+        plan_of(before, paper_clusters.edited(NAME, {"stringData": {"token": new, "more": old}})),
         plan_of(after, kept),
         plan_of(after, kept.edited(NAME, {"metadata": {"labels": None}})),
-        plan_of(parse("kind: Cohort\nmetadata: {name: rest}\nspec: {}\n"), world),
+        plan_of(parse("kind: Cohort\nmetadata: {name: rest}\nspec: {}\n"), paper_clusters),
     ):
         assert is_hidden(old, plan) and is_hidden(new, plan)
 
@@ -66,9 +67,9 @@ def test_secret_is_in_no_form_of_a_plan(old: str, new: str) -> None:
 def test_secret_is_not_told_by_the_words_of_a_server(word: str) -> None:
     spec = parse(secret(word))
     (cluster,) = spec.clusters
-    for world in (World(), applied_world(spec).edited(NAME, {"stringData": {"token": "other"}})):
-        view = view_of(spec, cluster, world)
-        (asked,) = predictions_of(spec, desired_of(spec).objects, view)
+    for paper_clusters in (PaperClusters(), applied_clusters(spec).edited(NAME, {"stringData": {"token": "other"}})):
+        view = view_of(spec, cluster, paper_clusters)
+        (asked,) = predictions_of(spec, compute_desired(spec).objects, view)
         refused = asked._replace(result=None, problem=f".stringData.token: expected string, got {word}")
         plan = make_plan(spec, Looks([view], {view.name: [refused]}))
         assert plan.refusals and is_hidden(word, plan)
@@ -88,8 +89,8 @@ def test_problem_of_a_secret_is_told_where_nobody_looked_into_it(status: int) ->
 
 def test_problem_of_a_secret_is_told_with_its_status_in_a_plan() -> None:
     spec = parse(secret("very secret word"))
-    view = view_of(spec, spec.clusters[0], World())
-    (asked,) = predictions_of(spec, desired_of(spec).objects, view)
+    view = view_of(spec, spec.clusters[0], PaperClusters())
+    (asked,) = predictions_of(spec, compute_desired(spec).objects, view)
     for status, word in ((404, "namespaces"), (403, "403: what it says may quote")):
         refused = asked._replace(result=None, problem=f"{status} no namespaces", status=status)
         (refusal,) = make_plan(spec, Looks([view], {view.name: [refused]})).refusals
@@ -99,8 +100,8 @@ def test_problem_of_a_secret_is_told_with_its_status_in_a_plan() -> None:
 def test_secret_is_not_shown_by_the_values_themselves() -> None:
     """They are printed by a failing test, a debugger, or a traceback that shows its locals."""
     spec = parse(secret("very secret word"))
-    view = view_of(spec, spec.clusters[0], World())
-    (asked,) = predictions_of(spec, desired_of(spec).objects, view)
+    view = view_of(spec, spec.clusters[0], PaperClusters())
+    (asked,) = predictions_of(spec, compute_desired(spec).objects, view)
     refused = asked._replace(problem="got very secret word")
     (change,) = make_plan(spec, Looks([view], {view.name: [asked]})).changes
     for value in (asked, refused, change):
@@ -109,7 +110,7 @@ def test_secret_is_not_shown_by_the_values_themselves() -> None:
 
 def test_other_kinds_are_shown() -> None:
     word = "nothing to hide in a config map"
-    plan = plan_of(parse(secret(word, "ConfigMap")), applied_world(parse(secret("other", "ConfigMap"))))
+    plan = plan_of(parse(secret(word, "ConfigMap")), applied_clusters(parse(secret("other", "ConfigMap"))))
     assert word in shown(plan)
 
 

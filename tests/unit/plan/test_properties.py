@@ -1,4 +1,4 @@
-"""What holds for every fleet and every cluster, not only for those of the stories."""
+"""What holds for every fleet and every cluster, not only for those of the golden cases."""
 
 import json
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from reconciler.objects import ClusterName, Gap, Manifest, Ref
 from reconciler.plan import Action, Plan
 from reconciler.spec import FleetSpec
 from tests.unit.ownership.server import applied
-from tests.unit.plan.worlds import HUB, World, applied_world, parse, plan_of
+from tests.unit.plan.paper_clusters import HUB, PaperClusters, applied_clusters, parse, plan_of
 
 EAST = ClusterName("east")
 POLICY = "kind: Fleet\nmetadata: {name: test}\nspec: {policy: {prune: {maxDeletes: 100, maxPercent: 100}}}\n"
@@ -71,24 +71,28 @@ def queues(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @st.composite
-def drifted(draw: st.DrawFn, spec: FleetSpec) -> World:
+def drifted(draw: st.DrawFn, spec: FleetSpec) -> PaperClusters:
     """The clusters after an apply, and after people did things to them."""
-    world = applied_world(spec)
-    for name in draw(st.lists(st.sampled_from(sorted(map(str, world.objects))), max_size=4, unique=True)):
-        world = world.without(name) if draw(st.booleans()) else world.edited(name, draw(st.sampled_from(EDITS)))
-    return world
+    paper_clusters = applied_clusters(spec)
+    for name in draw(st.lists(st.sampled_from(sorted(map(str, paper_clusters.objects))), max_size=4, unique=True)):
+        paper_clusters = (
+            paper_clusters.without(name)
+            if draw(st.booleans())
+            else paper_clusters.edited(name, draw(st.sampled_from(EDITS)))
+        )
+    return paper_clusters
 
 
-def carried_out(plan: Plan, world: World) -> World:
-    """The world after an apply that succeeds."""
-    objects = dict(world.objects)
+def carried_out(plan: Plan, paper_clusters: PaperClusters) -> PaperClusters:
+    """The clusters after an apply that succeeds."""
+    objects = dict(paper_clusters.objects)
     for change in plan.writes:
         if change.action in {Action.DELETE, Action.REPLACE}:
             objects.pop(change.ref)
         if change.action is not Action.DELETE:
             assert change.manifest is not None
             objects[change.ref] = applied(change.manifest, objects.get(change.ref)).manifest
-    return replace(world, objects=objects)
+    return replace(paper_clusters, objects=objects)
 
 
 def deleted(plan: Plan) -> set[Ref]:
@@ -98,7 +102,7 @@ def deleted(plan: Plan) -> set[Ref]:
 @settings(max_examples=60)
 @given(fleets())
 def test_make_plan_has_no_writes_where_everything_is_as_wanted(spec: FleetSpec) -> None:
-    plan = plan_of(spec, applied_world(spec))
+    plan = plan_of(spec, applied_clusters(spec))
     assert not plan.writes and not plan.refusals
     assert {change.action for change in plan.changes} <= {Action.KEEP}
 
@@ -106,10 +110,10 @@ def test_make_plan_has_no_writes_where_everything_is_as_wanted(spec: FleetSpec) 
 @settings(max_examples=60)
 @given(st.data(), fleets(), fleets())
 def test_make_plan_has_no_writes_after_its_apply(data: st.DataObject, before: FleetSpec, after: FleetSpec) -> None:
-    world = data.draw(drifted(before))
-    plan = plan_of(after, world)
+    paper_clusters = data.draw(drifted(before))
+    plan = plan_of(after, paper_clusters)
     assert not plan.refusals
-    then = carried_out(plan, world)
+    then = carried_out(plan, paper_clusters)
     again = plan_of(after, then)
     assert not again.writes and not again.refusals
     assert plan_of(after, then) == again
@@ -120,12 +124,14 @@ def test_make_plan_has_no_writes_after_its_apply(data: st.DataObject, before: Fl
 def test_make_plan_deletes_nothing_after_an_incomplete_look(
     data: st.DataObject, before: FleetSpec, after: FleetSpec, kind: str, cluster: ClusterName
 ) -> None:
-    world = data.draw(drifted(before))
+    paper_clusters = data.draw(drifted(before))
     group = "" if kind == "Namespace" else ".kueue.x-k8s.io"
-    unseen = plan_of(after, world.unseen(f"{kind}{group}", cluster))
+    unseen = plan_of(after, paper_clusters.unseen(f"{kind}{group}", cluster))
     assert not {ref for ref in deleted(unseen) if ref.cluster == cluster}
     assert not [change for change in unseen.writes if (change.ref.cluster, change.ref.kind) == (cluster, kind)]
-    others: Mapping[Ref, Manifest] = {ref: live for ref, live in world.objects.items() if ref.cluster != cluster}
+    others: Mapping[Ref, Manifest] = {
+        ref: live for ref, live in paper_clusters.objects.items() if ref.cluster != cluster
+    }
     assert {ref for ref in deleted(unseen) if ref.cluster != cluster} <= others.keys()
 
 
@@ -134,9 +140,9 @@ def test_make_plan_deletes_nothing_after_an_incomplete_look(
 def test_make_plan_of_one_cluster_does_not_depend_on_another(
     data: st.DataObject, before: FleetSpec, after: FleetSpec
 ) -> None:
-    world = data.draw(drifted(before))
-    whole = {cluster.name: cluster.changes for cluster in plan_of(after, world).clusters}
-    alone = plan_of(after, replace(world, unreachable=frozenset({EAST})))
+    paper_clusters = data.draw(drifted(before))
+    whole = {cluster.name: cluster.changes for cluster in plan_of(after, paper_clusters).clusters}
+    alone = plan_of(after, replace(paper_clusters, unreachable=frozenset({EAST})))
     assert [cluster.name for cluster in alone.clusters] == [HUB]
     assert alone.clusters[0].changes == whole[HUB]
     assert alone.gaps == (Gap(EAST, "the cluster", "connection refused"),)

@@ -5,7 +5,16 @@ import pytest
 from reconciler.objects import Gap
 from reconciler.plan import Action, Change, Plan, Reason
 from reconciler.plan.prune import members_of
-from tests.unit.plan.worlds import HUB, QUEUE, World, applied_world, manifest_of, parse, plan_of, view_of
+from tests.unit.plan.paper_clusters import (
+    HUB,
+    QUEUE,
+    PaperClusters,
+    applied_clusters,
+    parse,
+    plan_of,
+    read_manifest,
+    view_of,
+)
 
 NIGHT = "hub/ClusterQueue/night"
 ENDING = {"metadata": {"deletionTimestamp": "2026-01-31T12:00:00Z"}}
@@ -19,10 +28,12 @@ spec: {group: example.com}
 """
 
 
-def leftovers(world: World, keep: str = "") -> dict[str, Change]:
-    """What happens to the objects of the world when the fleet wants only a cohort and what is named."""
+def leftovers(paper_clusters: PaperClusters, keep: str = "") -> dict[str, Change]:
+    """What happens to the objects of the clusters when the fleet wants only a cohort and what is named."""
     spec = parse("kind: Cohort\nmetadata: {name: rest}\nspec: {}\n", keep)
-    return {str(change.ref): change for change in plan_of(spec, world).changes if "rest" not in str(change.ref)}
+    return {
+        str(change.ref): change for change in plan_of(spec, paper_clusters).changes if "rest" not in str(change.ref)
+    }
 
 
 def deletes(plan: Plan) -> list[str]:
@@ -31,7 +42,7 @@ def deletes(plan: Plan) -> list[str]:
 
 @pytest.mark.parametrize("snippet", ["kind: Namespace\nmetadata: {name: team1, labels: {a: b}}\n", CRD])
 def test_prune_lets_go_of_what_holds_other_peoples_objects(snippet: str) -> None:
-    (change,) = leftovers(applied_world(parse(snippet))).values()
+    (change,) = leftovers(applied_clusters(parse(snippet))).values()
     assert (change.action, change.reason) == (Action.UPDATE, Reason.RELEASED)
     assert change.manifest is not None
     assert change.manifest.keys() == {"apiVersion", "kind", "metadata"}
@@ -39,33 +50,33 @@ def test_prune_lets_go_of_what_holds_other_peoples_objects(snippet: str) -> None
 
 
 def test_prune_deletes_only_the_object_that_was_seen() -> None:
-    change = leftovers(applied_world(SPEC))[NIGHT]
+    change = leftovers(applied_clusters(SPEC))[NIGHT]
     assert (change.action, change.reason, change.uid) == (Action.DELETE, Reason.GONE, "uid-of-ClusterQueue-night")
     assert not change.is_drained
 
 
 @pytest.mark.parametrize("status", [{"reservingWorkloads": 2}, {"admittedWorkloads": 2}])
 def test_prune_waits_for_the_workloads_of_a_queue(status: dict[str, int]) -> None:
-    change = leftovers(applied_world(SPEC).patched(NIGHT, {"status": status}))[NIGHT]
+    change = leftovers(applied_clusters(SPEC).patched(NIGHT, {"status": status}))[NIGHT]
     assert (change.action, change.reason) == (Action.HOLD, Reason.IN_USE)
     assert change.notes[0].startswith("2 workloads hold its quota")
 
 
 @pytest.mark.parametrize("status", [{"reservingWorkloads": 0}, {"pendingWorkloads": 5}, None])
 def test_prune_does_not_wait_for_workloads_that_have_no_quota(status: dict[str, int] | None) -> None:
-    assert leftovers(applied_world(SPEC).patched(NIGHT, {"status": status}))[NIGHT].action is Action.DELETE
+    assert leftovers(applied_clusters(SPEC).patched(NIGHT, {"status": status}))[NIGHT].action is Action.DELETE
 
 
 @pytest.mark.parametrize(("said", "action"), [("true", Action.DELETE), ("false", Action.HOLD)])
 def test_prune_drains_only_where_the_spec_said_so(said: str, action: Action) -> None:
     drain = f"metadata: {{name: night, annotations: {{kfleet.dev/drain-on-delete: '{said}'}}}}"
-    world = applied_world(parse(QUEUE.replace("metadata: {name: night}", drain)))
-    change = leftovers(world.patched(NIGHT, {"status": {"reservingWorkloads": 1}}))[NIGHT]
+    paper_clusters = applied_clusters(parse(QUEUE.replace("metadata: {name: night}", drain)))
+    change = leftovers(paper_clusters.patched(NIGHT, {"status": {"reservingWorkloads": 1}}))[NIGHT]
     assert (change.action, change.is_drained) == (action, action is Action.DELETE)
 
 
 def test_prune_keeps_the_flavor_of_a_queue_that_waits() -> None:
-    changes = leftovers(applied_world(SPEC).patched(NIGHT, {"status": {"reservingWorkloads": 1}}))
+    changes = leftovers(applied_clusters(SPEC).patched(NIGHT, {"status": {"reservingWorkloads": 1}}))
     assert {name: change.action for name, change in changes.items()} == {
         NIGHT: Action.HOLD,
         "hub/ResourceFlavor/cpu": Action.HOLD,
@@ -73,7 +84,7 @@ def test_prune_keeps_the_flavor_of_a_queue_that_waits() -> None:
 
 
 def test_prune_keeps_the_flavor_of_a_queue_that_is_being_deleted() -> None:
-    changes = leftovers(applied_world(SPEC).patched(NIGHT, ENDING))
+    changes = leftovers(applied_clusters(SPEC).patched(NIGHT, ENDING))
     assert {name: (change.action, change.reason) for name, change in changes.items()} == {
         "hub/ResourceFlavor/cpu": (Action.HOLD, Reason.IN_USE),
         NIGHT: (Action.HOLD, Reason.GOING),
@@ -84,51 +95,51 @@ def test_prune_keeps_the_flavor_of_a_queue_that_is_being_deleted() -> None:
 def test_prune_keeps_a_flavor_that_others_use(kind: str) -> None:
     flavors = [{"name": "cpu", "resources": [{"name": "cpu", "nominalQuota": 1}]}]
     groups = {"resourceGroups": [{"coveredResources": ["cpu"], "flavors": flavors}]}
-    theirs = {**manifest_of(f"kind: {kind}\nmetadata: {{name: theirs}}\n"), "spec": groups}
-    world = applied_world(SPEC).holding(theirs)
-    assert leftovers(world)["hub/ResourceFlavor/cpu"].action is Action.HOLD
-    assert leftovers(world)[NIGHT].action is Action.DELETE
+    theirs = {**read_manifest(f"kind: {kind}\nmetadata: {{name: theirs}}\n"), "spec": groups}
+    paper_clusters = applied_clusters(SPEC).holding(theirs)
+    assert leftovers(paper_clusters)["hub/ResourceFlavor/cpu"].action is Action.HOLD
+    assert leftovers(paper_clusters)[NIGHT].action is Action.DELETE
 
 
 def test_prune_keeps_a_flavor_that_an_old_version_of_a_queue_uses() -> None:
-    theirs = manifest_of(QUEUE.partition("---")[0].replace("night", "theirs").replace("cohortName", "cohort"))
-    world = applied_world(SPEC).holding({**theirs, "apiVersion": "kueue.x-k8s.io/v1beta1"})
-    assert leftovers(world)["hub/ResourceFlavor/cpu"].action is Action.HOLD
+    theirs = read_manifest(QUEUE.partition("---")[0].replace("night", "theirs").replace("cohortName", "cohort"))
+    paper_clusters = applied_clusters(SPEC).holding({**theirs, "apiVersion": "kueue.x-k8s.io/v1beta1"})
+    assert leftovers(paper_clusters)["hub/ResourceFlavor/cpu"].action is Action.HOLD
 
 
 def test_prune_deletes_a_flavor_whose_queue_goes_to_another() -> None:
     other = QUEUE.replace("name: cpu, resources", "name: gpu, resources").replace(
         "{name: cpu}\nspec", "{name: gpu}\nspec"
     )
-    assert deletes(plan_of(parse(other), applied_world(SPEC))) == ["hub/ResourceFlavor/cpu"]
+    assert deletes(plan_of(parse(other), applied_clusters(SPEC))) == ["hub/ResourceFlavor/cpu"]
 
 
 def test_prune_deletes_nothing_after_an_incomplete_look() -> None:
-    world = replace(applied_world(SPEC), gaps=(Gap(HUB, "Topology.kueue.x-k8s.io", "timed out"),))
-    changes = leftovers(world)
+    paper_clusters = replace(applied_clusters(SPEC), gaps=(Gap(HUB, "Topology.kueue.x-k8s.io", "timed out"),))
+    changes = leftovers(paper_clusters)
     assert {(change.action, change.reason) for change in changes.values()} == {(Action.HOLD, Reason.UNSEEN)}
 
 
 def test_prune_leaves_objects_alone_that_are_being_deleted() -> None:
-    world = applied_world(SPEC).patched(NIGHT, ENDING).patched("hub/ResourceFlavor/cpu", ENDING)
-    changes = leftovers(world).values()
+    paper_clusters = applied_clusters(SPEC).patched(NIGHT, ENDING).patched("hub/ResourceFlavor/cpu", ENDING)
+    changes = leftovers(paper_clusters).values()
     assert {(change.action, change.reason) for change in changes} == {(Action.HOLD, Reason.GOING)}
 
 
 def test_prune_never_touches_objects_of_others() -> None:
     foreign = {"metadata": {"labels": {"applyset.kubernetes.io/part-of": "applyset-other-v1"}}}
     unlabelled = {"metadata": {"labels": None}}
-    assert NIGHT not in leftovers(applied_world(SPEC).edited(NIGHT, foreign))
-    assert NIGHT not in leftovers(applied_world(SPEC).edited(NIGHT, unlabelled))
+    assert NIGHT not in leftovers(applied_clusters(SPEC).edited(NIGHT, foreign))
+    assert NIGHT not in leftovers(applied_clusters(SPEC).edited(NIGHT, unlabelled))
 
 
 def test_prune_leaves_a_copy_with_the_label_that_somebody_else_made() -> None:
     """MultiKueue copies a job of the fleet to a worker, with all of its labels, and the worker's set has that kind."""
-    world = applied_world(SPEC)
-    label = world.objects[world.find(NIGHT)]["metadata"]["labels"]
-    copy = manifest_of("kind: ConfigMap\nmetadata: {name: copy, namespace: team1}\n")
-    copied = world.holding({**copy, "metadata": {**copy["metadata"], "labels": label}}, manager="kueue")
-    assert leftovers(copied).keys() == leftovers(world).keys()
+    paper_clusters = applied_clusters(SPEC)
+    label = paper_clusters.objects[paper_clusters.find(NIGHT)]["metadata"]["labels"]
+    copy = read_manifest("kind: ConfigMap\nmetadata: {name: copy, namespace: team1}\n")
+    copied = paper_clusters.holding({**copy, "metadata": {**copy["metadata"], "labels": label}}, manager="kueue")
+    assert leftovers(copied).keys() == leftovers(paper_clusters).keys()
 
 
 def test_prune_of_one_cluster_does_not_see_another() -> None:
@@ -137,10 +148,10 @@ def test_prune_of_one_cluster_does_not_see_another() -> None:
     )
     both = "kind: ResourceFlavor\nmetadata: {name: cpu, annotations: {kfleet.dev/clusters: all}}\nspec: {}\n"
     one = both.replace("all", "hub")
-    assert deletes(plan_of(parse(two, one), applied_world(parse(two, both)))) == ["east/ResourceFlavor/cpu"]
+    assert deletes(plan_of(parse(two, one), applied_clusters(parse(two, both)))) == ["east/ResourceFlavor/cpu"]
 
 
 def test_members_are_those_with_the_label_of_the_set() -> None:
     (cluster,) = SPEC.clusters
-    world = applied_world(SPEC).holding(manifest_of("kind: Cohort\nmetadata: {name: theirs}\nspec: {}\n"))
-    assert {str(ref) for ref in members_of(view_of(SPEC, cluster, world))} == {NIGHT, "hub/ResourceFlavor/cpu"}
+    paper_clusters = applied_clusters(SPEC).holding(read_manifest("kind: Cohort\nmetadata: {name: theirs}\nspec: {}\n"))
+    assert {str(ref) for ref in members_of(view_of(SPEC, cluster, paper_clusters))} == {NIGHT, "hub/ResourceFlavor/cpu"}

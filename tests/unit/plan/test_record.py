@@ -6,17 +6,17 @@ from jsonschema import Draft202012Validator
 
 from reconciler.plan.record import FORMAT, find_moves, plan_record
 from reconciler.spec.schema import schema_folder
-from tests.unit.plan.stories import NAMES, story_plan
-from tests.unit.plan.worlds import QUEUE, REVISION, World, applied_world, parse, plan_of
+from tests.unit.plan.golden_cases import NAMES, case_plan
+from tests.unit.plan.paper_clusters import QUEUE, REVISION, PaperClusters, applied_clusters, parse, plan_of
 
 NIGHT = "hub/ClusterQueue/night"
 SPEC = parse(QUEUE)
-DRIFTED = applied_world(SPEC).edited(NIGHT, {"spec": {"cohortName": "x"}})
+DRIFTED = applied_clusters(SPEC).edited(NIGHT, {"spec": {"cohortName": "x"}})
 
 
-def record(world: World = DRIFTED, snippet: str = QUEUE) -> dict[str, Any]:
+def record(paper_clusters: PaperClusters = DRIFTED, snippet: str = QUEUE) -> dict[str, Any]:
     """A plan as it comes back from its file."""
-    loaded: dict[str, Any] = json.loads(json.dumps(plan_record(plan_of(parse(snippet), world))))
+    loaded: dict[str, Any] = json.loads(json.dumps(plan_record(plan_of(parse(snippet), paper_clusters))))
     return loaded
 
 
@@ -26,7 +26,7 @@ def moves(saved: dict[str, Any], now: dict[str, Any]) -> list[str]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_record_survives_its_file_and_has_not_moved(name: str) -> None:
-    made = plan_record(story_plan(name))
+    made = plan_record(case_plan(name))
     assert json.loads(json.dumps(made)) == made
     assert not moves(json.loads(json.dumps(made)), made)
 
@@ -34,7 +34,7 @@ def test_record_survives_its_file_and_has_not_moved(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_record_is_as_its_schema_says(name: str) -> None:
     schema = json.loads((schema_folder() / "plan.json").read_text())
-    assert not list(Draft202012Validator(schema).iter_errors(plan_record(story_plan(name))))
+    assert not list(Draft202012Validator(schema).iter_errors(plan_record(case_plan(name))))
 
 
 def test_record_says_what_changes_and_counts_what_stays() -> None:
@@ -49,9 +49,9 @@ def test_record_says_what_changes_and_counts_what_stays() -> None:
 
 
 def test_record_lists_refusals_and_gaps() -> None:
-    refused = plan_record(story_plan("contested"))
+    refused = plan_record(case_plan("contested"))
     assert [(entry["reason"], entry["object"]) for entry in refused["refusals"]] == [("contested", NIGHT)]
-    unseen = plan_record(story_plan("unreachable"))
+    unseen = plan_record(case_plan("unreachable"))
     assert unseen["gaps"] == [{"cluster": "east", "what": "the cluster", "why": "connection refused"}]
 
 
@@ -77,9 +77,9 @@ def test_moves_tell_a_cluster_that_is_not_reached_any_more() -> None:
 
 
 @pytest.mark.parametrize(
-    ("world", "move"),
+    ("paper_clusters", "move"),
     [
-        (applied_world(SPEC), "was to be changed, and is not any more"),
+        (applied_clusters(SPEC), "was to be changed, and is not any more"),
         (DRIFTED.edited(NIGHT, {"spec": {"cohortName": "y"}}), "has changed since the plan was made"),
         (DRIFTED.patched(NIGHT, {"metadata": {"uid": "made again"}}), "has changed since the plan was made"),
         (DRIFTED.without(NIGHT), "has changed since the plan was made"),
@@ -87,8 +87,8 @@ def test_moves_tell_a_cluster_that_is_not_reached_any_more() -> None:
     ],
     ids=["mended", "drifted further", "made again", "deleted", "labelled"],
 )
-def test_moves_tell_an_object_that_moved(world: World, move: str) -> None:
-    assert moves(record(), record(world)) == [f"{NIGHT}: {move}"]
+def test_moves_tell_an_object_that_moved(paper_clusters: PaperClusters, move: str) -> None:
+    assert moves(record(), record(paper_clusters)) == [f"{NIGHT}: {move}"]
 
 
 def test_moves_tell_an_object_that_was_not_in_the_plan() -> None:
@@ -105,11 +105,11 @@ def test_moves_tell_another_wish_for_the_same_object() -> None:
 def test_moves_tell_that_workloads_would_be_evicted() -> None:
     """The queue was idle when the plan was made."""
     drained = QUEUE.replace("{name: night}", "{name: night, annotations: {kfleet.dev/drain-on-delete: 'true'}}")
-    world, rest = applied_world(parse(drained)), "kind: Cohort\nmetadata: {name: rest}\nspec: {}\n"
-    saved = record(world, rest)
-    now = record(world.patched(NIGHT, {"status": {"reservingWorkloads": 5}}), rest)
+    paper_clusters, rest = applied_clusters(parse(drained)), "kind: Cohort\nmetadata: {name: rest}\nspec: {}\n"
+    saved = record(paper_clusters, rest)
+    now = record(paper_clusters.patched(NIGHT, {"status": {"reservingWorkloads": 5}}), rest)
     assert moves(saved, now) == [f"{NIGHT}: has changed since the plan was made"]
-    more = record(world.patched(NIGHT, {"status": {"reservingWorkloads": 6}}), rest)
+    more = record(paper_clusters.patched(NIGHT, {"status": {"reservingWorkloads": 6}}), rest)
     assert not moves(now, more)
 
 
@@ -118,7 +118,7 @@ def test_moves_tell_that_a_field_would_be_taken() -> None:
     taking = "kind: Fleet\nmetadata: {name: test}\nspec: {policy: {conflicts: take}}\n"
     snippet = f"{QUEUE}---\n{taking}"
     (saved, now) = (
-        record(applied_world(parse(snippet)).edited(NIGHT, {"spec": {"cohortName": "x"}}, manager), snippet)
+        record(applied_clusters(parse(snippet)).edited(NIGHT, {"spec": {"cohortName": "x"}}, manager), snippet)
         for manager in ("kubectl-edit", "quota-tuner")
     )
     assert moves(saved, now) == [f"{NIGHT}: has changed since the plan was made"]

@@ -6,7 +6,7 @@ import pytest
 
 from reconciler.plan import Action
 from reconciler.spec import FleetSpec
-from tests.unit.plan.worlds import World, applied_world, parse, plan_of
+from tests.unit.plan.paper_clusters import PaperClusters, applied_clusters, parse, plan_of
 
 QUEUE = "hub/ClusterQueue/q"
 CHECKS = "admissionChecksStrategy: {{admissionChecks: [{{name: {}}}]}}"
@@ -19,19 +19,19 @@ spec: {{controllerName: {controller}, parameters: {{apiGroup: kueue.x-k8s.io, ki
 SENDING = "kueue.x-k8s.io/multikueue"
 
 
-def fleet(check: str = "", controller: str = SENDING) -> FleetSpec:
+def sending_fleet(check: str = "", controller: str = SENDING) -> FleetSpec:
     checks = CHECKS.format(check) if check else ""
     queue = f"kind: ClusterQueue\nmetadata: {{name: q}}\nspec: {{namespaceSelector: {{}}, {checks}}}\n"
     return parse((CHECK.format(name=check, controller=controller) if check else "") + queue)
 
 
-def busy(world: World, count: int) -> World:
-    return world.patched(QUEUE, {"status": {"reservingWorkloads": count}})
+def busy(paper_clusters: PaperClusters, count: int) -> PaperClusters:
+    return paper_clusters.patched(QUEUE, {"status": {"reservingWorkloads": count}})
 
 
-def action_of(world: World) -> tuple[Action, bool]:
+def action_of(paper_clusters: PaperClusters) -> tuple[Action, bool]:
     """What happens to the queue, and whether the check behind it goes."""
-    changes = {str(change.ref): change for change in plan_of(fleet(), world).changes}
+    changes = {str(change.ref): change for change in plan_of(sending_fleet(), paper_clusters).changes}
     check = changes.get("hub/AdmissionCheck/mk")
     return changes[QUEUE].action, check is not None and check.action is Action.DELETE
 
@@ -48,13 +48,13 @@ def action_of(world: World) -> tuple[Action, bool]:
 def test_queue_keeps_its_check_while_jobs_run_on_workers(
     controller: str, count: int, found: tuple[Action, bool]
 ) -> None:
-    before = fleet("mk", controller)
-    assert action_of(busy(applied_world(before), count)) == found
+    before = sending_fleet("mk", controller)
+    assert action_of(busy(applied_clusters(before), count)) == found
 
 
 def test_check_that_could_not_be_seen_may_be_one_that_sends() -> None:
-    world = busy(applied_world(fleet("mk")), 3)
-    assert action_of(world.unseen("AdmissionCheck.kueue.x-k8s.io"))[0] is Action.HOLD
+    paper_clusters = busy(applied_clusters(sending_fleet("mk")), 3)
+    assert action_of(paper_clusters.unseen("AdmissionCheck.kueue.x-k8s.io"))[0] is Action.HOLD
 
 
 def redirected(config: str, clusters: str) -> FleetSpec:
@@ -77,20 +77,24 @@ def test_check_keeps_its_config_while_jobs_run_on_workers_that_the_new_one_does_
     clusters: str, count: int, found: Action
 ) -> None:
     before, after = redirected("old", "[east, west]"), redirected("new", clusters)
-    world = busy(applied_world(after, applied_world(before)), count)
-    check = applied_world(before).objects[world.find("hub/AdmissionCheck/mk")]
-    world = replace(world, objects={**world.objects, world.find("hub/AdmissionCheck/mk"): check})
-    changes = {str(change.ref): change.action for change in plan_of(after, world).changes}
+    paper_clusters = busy(applied_clusters(after, applied_clusters(before)), count)
+    check = applied_clusters(before).objects[paper_clusters.find("hub/AdmissionCheck/mk")]
+    paper_clusters = replace(
+        paper_clusters, objects={**paper_clusters.objects, paper_clusters.find("hub/AdmissionCheck/mk"): check}
+    )
+    changes = {str(change.ref): change.action for change in plan_of(after, paper_clusters).changes}
     assert changes["hub/AdmissionCheck/mk"] is found
     # What it points to stays with it.
     assert changes["hub/MultiKueueConfig/old"] is (Action.HOLD if found is Action.HOLD else Action.DELETE)
 
 
 def test_check_waits_until_its_new_config_is_there() -> None:
-    world = busy(applied_world(redirected("old", "[east, west]")), 3)
-    changes = {str(change.ref): change.action for change in plan_of(redirected("new", "[east, west]"), world).changes}
+    paper_clusters = busy(applied_clusters(redirected("old", "[east, west]")), 3)
+    changes = {
+        str(change.ref): change.action for change in plan_of(redirected("new", "[east, west]"), paper_clusters).changes
+    }
     assert changes["hub/MultiKueueConfig/new"] is Action.CREATE
     assert changes["hub/AdmissionCheck/mk"] is Action.HOLD
-    unseen = world.unseen("ClusterQueue.kueue.x-k8s.io")
+    unseen = paper_clusters.unseen("ClusterQueue.kueue.x-k8s.io")
     held = {str(change.ref): change.action for change in plan_of(redirected("new", "[east, west]"), unseen).changes}
     assert held["hub/AdmissionCheck/mk"] is Action.HOLD

@@ -6,27 +6,27 @@ from reconciler.objects import Manifest
 from reconciler.ownership.stopped import STOPPER, stopping
 from reconciler.plan import Action, Change
 from tests.unit.ownership.server import applied
-from tests.unit.plan.worlds import QUEUE, World, applied_world, parse, plan_of
+from tests.unit.plan.paper_clusters import QUEUE, PaperClusters, applied_clusters, parse, plan_of
 
 NIGHT = "hub/ClusterQueue/night"
 
 
-def stopped_world(snippet: str = QUEUE) -> World:
-    world = applied_world(parse(snippet))
-    ref = world.find(NIGHT)
-    live = world.objects[ref]
+def stopped_clusters(snippet: str = QUEUE) -> PaperClusters:
+    paper_clusters = applied_clusters(parse(snippet))
+    ref = paper_clusters.find(NIGHT)
+    live = paper_clusters.objects[ref]
     bare: Manifest = {"apiVersion": live["apiVersion"], "kind": live["kind"], "metadata": {"name": "night"}}
     stopped = applied(stopping(bare, live["metadata"].get("uid", "")), live, STOPPER).manifest
-    return World({**world.objects, ref: stopped}, world.inventories)
+    return PaperClusters({**paper_clusters.objects, ref: stopped}, paper_clusters.inventories)
 
 
-def only_write(snippet: str, world: World) -> Change:
-    (change,) = plan_of(parse(snippet), world).writes
+def only_write(snippet: str, paper_clusters: PaperClusters) -> Change:
+    (change,) = plan_of(parse(snippet), paper_clusters).writes
     return change
 
 
 def test_queue_that_stays_after_all_goes_on() -> None:
-    change = only_write(QUEUE, stopped_world())
+    change = only_write(QUEUE, stopped_clusters())
     assert (str(change.ref), change.action, change.is_resumed) == (NIGHT, Action.UPDATE, True)
     assert [(field.path, field.old, field.new) for field in change.fields] == [
         ("spec.stopPolicy", "HoldAndDrain", None)
@@ -36,7 +36,7 @@ def test_queue_that_stays_after_all_goes_on() -> None:
 @pytest.mark.parametrize("policy", ["Hold", "None"])
 def test_queue_that_git_stops_otherwise_is_no_quarrel_of_kfleet_with_itself(policy: str) -> None:
     said = QUEUE.replace("  cohortName: science", f"  cohortName: science\n  stopPolicy: {policy!r}")
-    change = only_write(said, stopped_world())
+    change = only_write(said, stopped_clusters())
     assert (change.action, change.is_resumed, change.is_forced) == (Action.UPDATE, True, True)
     assert [(field.path, field.old, field.new) for field in change.fields] == [
         ("spec.stopPolicy", "HoldAndDrain", policy)
@@ -44,4 +44,4 @@ def test_queue_that_git_stops_otherwise_is_no_quarrel_of_kfleet_with_itself(poli
 
 
 def test_queue_that_nobody_stopped_is_left_alone() -> None:
-    assert not plan_of(parse(QUEUE), applied_world(parse(QUEUE))).writes
+    assert not plan_of(parse(QUEUE), applied_clusters(parse(QUEUE))).writes

@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from reconciler.credential import Endpoint, TokenWish, with_token
-from reconciler.desired import DesiredObject
+from reconciler.desired import DesiredObject, compute_desired
 from reconciler.objects import ClusterName, Gap
 from reconciler.ownership.applyset import Inventory
 from reconciler.ownership.dress import dress
@@ -14,21 +15,21 @@ from reconciler.plan import Action, Change, Looks, Plan, Reason, Refusal, Refuse
 from reconciler.plan.masking import TO_BE_ISSUED
 from reconciler.prediction import Conflict, Prediction
 from tests.unit.ownership.server import applied
-from tests.unit.plan.worlds import HUB, World, applied_world, desired_of, parse, plan_of, view_of
+from tests.unit.plan.paper_clusters import HUB, PaperClusters, applied_clusters, parse, plan_of, view_of
 
 DOCUMENT = "kind: Secret\nmetadata: {name: east, namespace: kueue-system}\ntype: Opaque\n"
 WISH = TokenWish(ClusterName("east"), "ns", "account", timedelta(hours=1), Endpoint("https://east"), reason="too old")
 SPEC = parse(DOCUMENT)
 
 
-def entry(**changes: object) -> DesiredObject:
-    known = next(one for one in desired_of(SPEC).objects if one.ref.kind == "Secret")
+def entry(**changes: Any) -> DesiredObject:
+    known = next(one for one in compute_desired(SPEC).objects if one.ref.kind == "Secret")
     made = replace(known, manifest=with_token(known.manifest, WISH, ""), token=WISH, notes=("why",))
-    return replace(made, **changes)  # type: ignore[arg-type]
+    return replace(made, **changes)
 
 
 def plan(wanted: DesiredObject, *, is_live: bool, conflicts: tuple[Conflict, ...] = ()) -> Plan:
-    view = view_of(SPEC, SPEC.clusters[0], applied_world(SPEC) if is_live else World())
+    view = view_of(SPEC, SPEC.clusters[0], applied_clusters(SPEC) if is_live else PaperClusters())
     manifest = dress(wanted.manifest, wanted, view.set_name)
     live = applied(with_token(manifest, WISH, "old"), None).manifest if is_live else None
     seen = replace(view, live={wanted.ref: live} if live else {})
@@ -56,7 +57,7 @@ def test_secret_that_is_missing_is_created_with_a_token() -> None:
 
 
 def test_secret_without_a_token_is_never_taken_for_equal() -> None:
-    view = view_of(SPEC, SPEC.clusters[0], World())
+    view = view_of(SPEC, SPEC.clusters[0], PaperClusters())
     manifest = dress(entry().manifest, entry(), view.set_name)
     live = applied(manifest, None).manifest
     prediction = Prediction(entry(), manifest, live)
@@ -84,7 +85,7 @@ def test_fleet_that_was_applied_with_unseen_credentials_has_nothing_to_write() -
         "kind: Flavor\nmetadata: {name: cpu}\nspec: {capacity: {source: static, resources: {cpu: 9}}}\n",
         "kind: Queue\nmetadata: {name: q}\nspec: {dispatch: multikueue, quota: [{flavor: cpu, resources: {cpu: 9}}]}\n",
     )
-    assert plan_of(spec, applied_world(spec)).writes == ()
+    assert plan_of(spec, applied_clusters(spec)).writes == ()
 
 
 @pytest.mark.parametrize("is_live", [True, False])
@@ -93,8 +94,8 @@ def test_secret_is_held_while_its_worker_is_not_the_cluster_it_was(wish: TokenWi
     """A second login to one cluster makes Kueue delete the jobs that run there under the other name."""
     east = "kind: Cluster\nmetadata: {name: east}\nspec: {role: worker}\n"
     spec = parse("kind: Cluster\nmetadata: {name: hub}\nspec: {role: manager}\n", east, DOCUMENT)
-    world = World(inventories={WISH.worker: Inventory(cluster="west", tool="kfleet")})
-    hub, moved = (view_of(spec, cluster, world) for cluster in spec.clusters)
+    paper_clusters = PaperClusters(inventories={WISH.worker: Inventory(cluster="west", tool="kfleet")})
+    hub, moved = (view_of(spec, cluster, paper_clusters) for cluster in spec.clusters)
     wanted = entry(token=wish)
     manifest = dress(wanted.manifest, wanted, hub.set_name)
     live = applied(with_token(manifest, WISH, "old"), None).manifest if is_live else None

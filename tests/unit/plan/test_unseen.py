@@ -6,7 +6,8 @@ from reconciler.objects import ClusterName, Gap
 from reconciler.observed import LIVE_QUEUES, Capacities, FlavorPlace, Observations, Pool, PoolPlace
 from reconciler.plan import Action, Change, Plan, Reason
 from reconciler.quantity import parse as quantity
-from tests.unit.plan.worlds import HUB, applied_world, parse, plan_of
+from tests.builders import cluster_document
+from tests.unit.plan.paper_clusters import HUB, HUB_AND_EAST, applied_clusters, parse, plan_of
 
 STATIC = """\
 kind: Flavor
@@ -28,19 +29,7 @@ spec:
   - name: nats
     natsFlavor: {natsConnector: "nats:4222", natsSubject: s, virtualNode: vk, poolRegExp: ".*"}
 """
-FLEET = """\
-kind: Cluster
-metadata: {name: hub}
-spec: {role: manager}
----
-kind: Cluster
-metadata: {name: east}
-spec: {role: worker}
----
-kind: Cluster
-metadata: {name: west}
-spec: {role: worker}
-"""
+FLEET = (*HUB_AND_EAST, cluster_document("west"))
 LOOKED: tuple[Pool, ...] = ()
 POOL = Pool(PoolPlace("nats:4222", "s", "cnaf"), {"cpu": quantity("8")})
 
@@ -54,15 +43,15 @@ def change_of(plan: Plan, name: str) -> Change:
 
 
 def test_quota_of_a_capacity_that_was_not_seen_stays_as_it_is() -> None:
-    world = applied_world(parse(STATIC, QUEUE))
-    plan = plan_of(parse(NODES, QUEUE), world, seen=Observations(pools=LOOKED))
+    paper_clusters = applied_clusters(parse(STATIC, QUEUE))
+    plan = plan_of(parse(NODES, QUEUE), paper_clusters, seen=Observations(pools=LOOKED))
     change = change_of(plan, "hub/ClusterQueue/q")
     assert (change.action, change.reason) == (Action.HOLD, Reason.UNSEEN)
     assert change.notes == ("the capacity of flavor cpu on hub was not seen",)
 
 
 def test_new_queue_is_made_also_where_its_capacity_was_not_seen() -> None:
-    plan = plan_of(parse(NODES, QUEUE), applied_world(parse(NODES)), seen=Observations(pools=LOOKED))
+    plan = plan_of(parse(NODES, QUEUE), applied_clusters(parse(NODES)), seen=Observations(pools=LOOKED))
     assert change_of(plan, "hub/ClusterQueue/q").action is Action.CREATE
 
 
@@ -72,18 +61,20 @@ def test_new_queue_is_made_also_where_its_capacity_was_not_seen() -> None:
 )
 def test_change_that_takes_nothing_away_does_not_wait_for_a_look(before: str, after: str) -> None:
     """The queue was made when nobody had seen anything, and has nothing."""
-    world = applied_world(parse(NODES, QUEUE))
+    paper_clusters = applied_clusters(parse(NODES, QUEUE))
     seen = Observations(pools=LOOKED)
-    change = change_of(plan_of(parse(NODES, QUEUE.replace(before, after)), world, seen=seen), "hub/ClusterQueue/q")
+    change = change_of(
+        plan_of(parse(NODES, QUEUE.replace(before, after)), paper_clusters, seen=seen), "hub/ClusterQueue/q"
+    )
     assert change.action is Action.UPDATE
     assert [field.path for field in change.fields] == (["spec.cohortName"] if "art" in after else [])
 
 
 def test_limit_that_is_a_share_of_the_unknown_is_not_set() -> None:
     fixed = QUEUE.replace("cpu: 50%}", 'cpu: "4"}')
-    world = applied_world(parse(NODES, fixed))
+    paper_clusters = applied_clusters(parse(NODES, fixed))
     limited = fixed.replace('"4"}', '"4"}, borrowingLimit: {cpu: 50%}')
-    plan = plan_of(parse(NODES, limited), world, seen=Observations(pools=LOOKED))
+    plan = plan_of(parse(NODES, limited), paper_clusters, seen=Observations(pools=LOOKED))
     assert change_of(plan, "hub/ClusterQueue/q").reason is Reason.UNSEEN
 
 
@@ -95,26 +86,26 @@ def test_sum_on_the_manager_shrinks_only_by_what_was_seen(
     dispatch: str, east: int, west: int | None, action: Action
 ) -> None:
     queue = QUEUE.replace("cohort: science", f"dispatch: {dispatch}")
-    spec = parse(FLEET, NODES, queue)
+    spec = parse(*FLEET, NODES, queue)
     seen = Observations(capacities(east=16, west=16), pools=LOOKED)
     now = capacities(east=east, **({} if west is None else {"west": west}))
-    plan = plan_of(spec, applied_world(spec, seen=seen), seen=Observations(now, pools=LOOKED))
+    plan = plan_of(spec, applied_clusters(spec, seen=seen), seen=Observations(now, pools=LOOKED))
     assert change_of(plan, "hub/ClusterQueue/q").action is action
 
 
 @pytest.mark.parametrize("pools", [(), (Pool(PoolPlace("nats:4222", "s", "lyon"), POOL.amounts),)])
 def test_master_queue_keeps_its_pools_where_they_could_not_be_recalled(pools: tuple[Pool, ...]) -> None:
     spec = parse(MASTER)
-    world = applied_world(spec, seen=Observations(pools=(POOL,)))
+    paper_clusters = applied_clusters(spec, seen=Observations(pools=(POOL,)))
     gap = Gap(HUB, LIVE_QUEUES, "500")
-    plan = plan_of(spec, world, seen=Observations(pools=pools, gaps=(gap,)))
+    plan = plan_of(spec, paper_clusters, seen=Observations(pools=pools, gaps=(gap,)))
     change = change_of(plan, "hub/ClusterQueue/main")
     assert (change.action, change.reason) == (Action.HOLD, Reason.UNSEEN)
     assert change_of(plan, "hub/ResourceFlavor/main-nats-cnaf").action is Action.HOLD
-    listed = plan_of(spec, world, seen=Observations(pools=pools))
+    listed = plan_of(spec, paper_clusters, seen=Observations(pools=pools))
     assert change_of(listed, "hub/ClusterQueue/main").action is Action.UPDATE
 
 
 def test_fleet_that_nobody_looked_at_changes_by_its_spec_alone() -> None:
-    world = applied_world(parse(STATIC, QUEUE))
-    assert change_of(plan_of(parse(NODES, QUEUE), world), "hub/ClusterQueue/q").action is Action.UPDATE
+    paper_clusters = applied_clusters(parse(STATIC, QUEUE))
+    assert change_of(plan_of(parse(NODES, QUEUE), paper_clusters), "hub/ClusterQueue/q").action is Action.UPDATE

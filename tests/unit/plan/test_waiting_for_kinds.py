@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
+from reconciler.desired import compute_desired
 from reconciler.objects import Manifest, Ref, ref_of
 from reconciler.predict.ask import _Asked, _must_wait
 from reconciler.prediction import ClusterView, Prediction
-from tests.cluster.definitions import definition
-from tests.unit.plan.worlds import HUB, applied_world, desired_of, parse, view_of
+from tests.builders import definition
+from tests.unit.plan.paper_clusters import HUB, applied_clusters, parse, view_of
 
 WIDGET: Manifest = {"apiVersion": "example.org/v1", "kind": "Widget", "metadata": {"name": "a"}}
 WIDGETS = definition("example.org/v1", "Widget", "widgets")
@@ -21,13 +22,13 @@ FLEET = "kind: ResourceFlavor\nmetadata: {name: cpu}\n"
 def view(*live: Manifest) -> ClusterView:
     spec = parse(FLEET)
     return replace(
-        view_of(spec, spec.clusters[0], applied_world(spec)), live={ref_of(HUB, entry): entry for entry in live}
+        view_of(spec, spec.clusters[0], applied_clusters(spec)), live={ref_of(HUB, entry): entry for entry in live}
     )
 
 
 def asked(seen: ClusterView, coming: frozenset[Ref] = frozenset()) -> bool:
     spec = parse(FLEET)
-    (some, *_) = desired_of(spec).objects
+    (some, *_) = compute_desired(spec).objects
     nobody: Any = None
     prediction = Prediction(replace(some, ref=ref_of(HUB, WIDGET), manifest=WIDGET), WIDGET)
     return not _must_wait(prediction, _Asked(nobody, seen, coming))

@@ -26,15 +26,13 @@ from reconciler.prediction import ClusterView
 from reconciler.preflight import Facts, find_doubts, find_obstacles
 from reconciler.spec.schema import schema_folder
 from reconciler.status import plan_exit_code, plan_markdown, plan_text
-from tests.unit.desired.fleets import flavor, queue, spec_of
+from tests.builders import labelled_flavor, queue, quota, spec_of
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 GROUP = "kueue.x-k8s.io"
 RBAC = "rbac.authorization.k8s.io"
 EVERYTHING: tuple[Manifest, ...] = ({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},)
-SPEC = spec_of(
-    flavor("cpu", "{cpu: 10}"), queue("q", "[{flavor: cpu, resources: {cpu: 10}}]", "  dispatch: multikueue")
-)
+SPEC = spec_of(labelled_flavor("cpu", {"cpu": 10}), queue("q", quota("cpu", {"cpu": 10}), dispatch="multikueue"))
 HUB, EAST, WEST = (cluster.name for cluster in SPEC.clusters)
 SETTINGS = Settings(("batch/job",))
 TOKEN = Token(
@@ -101,9 +99,7 @@ def test_cluster_without_kueue_is_told() -> None:
 
 
 def test_manager_without_kubestellar_is_told_where_jobs_shall_be_carried() -> None:
-    spec = spec_of(
-        flavor("cpu", "{cpu: 10}"), queue("q", "[{flavor: cpu, resources: {cpu: 10}}]", "  dispatch: kubestellar")
-    )
+    spec = spec_of(labelled_flavor("cpu", {"cpu": 10}), queue("q", quota("cpu", {"cpu": 10}), dispatch="kubestellar"))
     policy, transform = (("control.kubestellar.io", kind) for kind in ("BindingPolicy", "CustomTransform"))
     for kinds, problem in (
         ((), "KubeStellar is not installed"),
@@ -135,9 +131,7 @@ def test_manager_without_kubestellar_is_told_where_jobs_shall_be_carried() -> No
 def test_cluster_that_kubestellar_would_not_find_or_find_twice_is_told(
     inventory: ManagedClusters | None, told: list[tuple[str, str]]
 ) -> None:
-    spec = spec_of(
-        flavor("cpu", "{cpu: 10}"), queue("q", "[{flavor: cpu, resources: {cpu: 10}}]", "  dispatch: kubestellar")
-    )
+    spec = spec_of(labelled_flavor("cpu", {"cpu": 10}), queue("q", quota("cpu", {"cpu": 10}), dispatch="kubestellar"))
     kinds = (("control.kubestellar.io", kind) for kind in ("BindingPolicy", "CustomTransform"))
     hub = replace(VIEWS[HUB], served={**VIEWS[HUB].served, **dict.fromkeys(kinds, ())})
     facts = Facts(spec, compute_desired(spec), (hub, VIEWS[EAST], VIEWS[WEST]), inventory=inventory)
@@ -192,8 +186,8 @@ def test_kinds_of_jobs_that_the_kueue_of_a_worker_leaves_alone_are_told() -> Non
 def test_quota_that_nobody_writes_is_told() -> None:
     """Kueue is asked to keep it, and has not been told that it may: kfleet would leave it alone for nobody."""
     spec = spec_of(
-        flavor("cpu", "{cpu: 10}"),
-        queue("q", "[{flavor: cpu, resources: {cpu: 10}}]", "  dispatch: multikueue\n  quotaManagement: Automated"),
+        labelled_flavor("cpu", {"cpu": 10}),
+        queue("q", quota("cpu", {"cpu": 10}), dispatch="multikueue", quotaManagement="Automated"),
     )
     for running, told in ((SETTINGS, [(HUB, "kueue")]), (None, []), (replace(SETTINGS, has_quota_automation=True), [])):
         links = replace(LINKS, running=running, settings=running or SETTINGS)

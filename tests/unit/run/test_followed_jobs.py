@@ -42,7 +42,11 @@ def test_workload_is_worth_a_look_when_its_quota_or_its_conditions_change() -> N
     followed.reset("1", [item("1")])
     waiting = [{"type": "QuotaReserved", "status": "False"}]
     reserved = [{"type": "QuotaReserved", "status": "True"}]
-    told = {"admission": {"clusterQueue": "q"}, "conditions": reserved, "admissionChecks": [{"message": "why"}]}
+    told: dict[str, Any] = {
+        "admission": {"clusterQueue": "q"},
+        "conditions": reserved,
+        "admissionChecks": [{"message": "why"}],
+    }
     changes = [
         item("2", conditions=waiting),
         item("3", conditions=reserved, admission={"clusterQueue": "q"}),

@@ -9,45 +9,17 @@ import pytest
 from reconciler.capacity.model import EMPTY, CapacityLook
 from reconciler.ports import Heard
 from reconciler.run.listening import SHORTEST_REST, WRITTEN_EVERY, Listening, next_rest
-from reconciler.spec import FleetFiles, FleetSpec, parse_fleet
 from reconciler.spec.nats import Bus
 from tests.support import eventually
-from tests.unit.capacity.worlds import remembered
-
-LOCKED = "127.0.0.1:1"
-VARIABLE = "KFLEET_TEST_NATS_TOKEN"
-FLEET = f"""apiVersion: kfleet.dev/v1alpha1
-kind: Fleet
-metadata: {{name: test}}
-spec: {{nats: [{{servers: ["{LOCKED}"], token: {{env: {VARIABLE}}}}}]}}
----
-apiVersion: kfleet.dev/v1alpha1
-kind: Cluster
-metadata: {{name: hub}}
-spec: {{role: standalone}}
-"""
-
-
-def spec_of(*addresses: str, locked: str = LOCKED, pattern: str = "^") -> FleetSpec:
-    """A fleet with a flavor of each bus; the `locked` one wants a token."""
-    flavors = (
-        f"""---
-apiVersion: kfleet.dev/v1alpha1
-kind: Flavor
-metadata: {{name: flavor-{number}}}
-spec: {{capacity: {{source: nats, nats: {{connector: "nats://{address}", subject: pools, poolRegExp: "{pattern}"}}}}}}
-"""
-        for number, address in enumerate(addresses)
-    )
-    text = FLEET.replace(LOCKED, locked) + "".join(flavors)
-    return parse_fleet(FleetFiles("test", "", {"fleet/all.yaml": text.encode()}))
+from tests.unit.capacity.ledgers import remembered
+from tests.unit.run.bus_fleets import bus_spec
 
 
 @pytest.fixture
 def listening() -> Iterator[Listening]:
     """One that has its ledger at hand already, so that no cluster has to be asked for it."""
     made = Listening(lambda _: None)
-    made.remember(spec_of(), {}, CapacityLook(datetime.now(UTC)))
+    made.remember(bus_spec(), {}, CapacityLook(datetime.now(UTC)))
     yield made
     made.close()
 
@@ -88,10 +60,10 @@ def test_clock_that_is_set_makes_nothing_older_that_is_remembered(
 ) -> None:
     class Later(datetime):
         @classmethod
-        def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+        def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]  # a plain datetime is enough
             return datetime.now(tz) + timedelta(days=1)
 
-    spec, known = spec_of(), remembered(cpu=100, when=datetime.now(UTC))
+    spec, known = bus_spec(), remembered(cpu=100, when=datetime.now(UTC))
     listening.remember(spec, {}, CapacityLook(datetime.now(UTC), EMPTY, known))
     kept = listening.looking(spec, {}).kept
     assert kept is not None and kept.ledger == known
@@ -104,7 +76,7 @@ def test_clock_that_is_set_makes_nothing_older_that_is_remembered(
 
 
 def test_what_was_seen_counts_also_while_it_may_not_be_written_down(listening: Listening) -> None:
-    spec, grown = spec_of(), remembered(cpu=100)
+    spec, grown = bus_spec(), remembered(cpu=100)
     look = CapacityLook(datetime.now(UTC), EMPTY, grown)
     listening.remember(spec, {}, look)
     kept = listening.looking(spec, {}).kept

@@ -12,7 +12,7 @@ from reconciler.plan.make import Looks
 from reconciler.run.cycle import CycleReport
 from reconciler.run.metrics import Metrics
 from tests.support import ROOT
-from tests.unit.capacity.worlds import BUS, NODES, at, look, remembered, rules
+from tests.unit.capacity.ledgers import BUS, NODES, at, look, remembered, rules
 
 
 def test_pools_and_bad_messages_of_a_bus_are_shown() -> None:

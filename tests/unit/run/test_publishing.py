@@ -7,7 +7,7 @@ from reconciler.objects import ClusterName
 from reconciler.ports import ClusterPort
 from reconciler.run.publishing import Publishing
 from reconciler.spec import FleetSpec
-from tests.unit.plan.worlds import QUEUE, parse
+from tests.unit.plan.paper_clusters import QUEUE, parse
 
 SPEC = parse(QUEUE)
 
@@ -43,4 +43,6 @@ def test_publishing_keeps_nobody_waiting_and_is_awaited_at_the_end() -> None:
 
 
 def test_publishing_that_never_began_ends_at_once() -> None:
-    Publishing().end()
+    work = SlowWork()
+    Publishing(work).end()
+    assert work.count == 0

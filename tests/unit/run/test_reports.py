@@ -14,7 +14,7 @@ from reconciler.run.cycle import CycleReport
 from reconciler.run.reports import LONGEST, FleetStatus, Result, commit_statuses, failed_status, status_of
 from reconciler.run.revisions import Followed
 from reconciler.spec import FleetSpec
-from tests.unit.plan.worlds import HUB, QUEUE, REVISION, World, applied_world, parse, plan_of
+from tests.unit.plan.paper_clusters import HUB, QUEUE, REVISION, PaperClusters, applied_clusters, parse, plan_of
 
 GOOD = Followed()
 NEWER = "decade" * 6 + "cafe"
@@ -23,15 +23,17 @@ PAIR = f"kind: Cluster\nmetadata: {{name: hub}}\nspec: {{role: manager}}\n---\n{
 
 
 def told(
-    spec: FleetSpec, world: World, outcomes: Iterable[ClusterOutcome] = (), followed: Followed = GOOD
+    spec: FleetSpec, paper_clusters: PaperClusters, outcomes: Iterable[ClusterOutcome] = (), followed: Followed = GOOD
 ) -> FleetStatus:
     computed = Computed(spec, compute_desired(spec), ())
-    return status_of(CycleReport(computed, plan_of(spec, world), Looks([], {}), 0.1, tuple(outcomes)), followed)
+    return status_of(
+        CycleReport(computed, plan_of(spec, paper_clusters), Looks([], {}), 0.1, tuple(outcomes)), followed
+    )
 
 
 def test_fleet_that_is_as_wanted_is_applied() -> None:
     spec = parse(QUEUE)
-    status = told(spec, applied_world(spec))
+    status = told(spec, applied_clusters(spec))
     assert status.content == {
         "fleet": "test",
         "revision": REVISION,
@@ -48,25 +50,25 @@ def test_write_that_failed_is_told_with_its_object() -> None:
     spec = parse(QUEUE)
     ref = compute_desired(spec).objects[0].ref
     outcome = ClusterOutcome(HUB, (Outcome(ref, Action.CREATE, "the webhook is down"),))
-    status = told(spec, World(), [outcome])
+    status = told(spec, PaperClusters(), [outcome])
     assert (status.result, status.message) == (Result.FAILED, f"{ref}: the webhook is down")
     assert status.clusters == {"hub": f"failed: {ref}: the webhook is down"}
     assert next(commit_statuses(status)).state is CommitState.FAILURE
-    broken = told(spec, World(), [ClusterOutcome(HUB, problem="no inventory")])
+    broken = told(spec, PaperClusters(), [ClusterOutcome(HUB, problem="no inventory")])
     assert (broken.result, broken.message) == (Result.FAILED, "no inventory")
 
 
 def test_refusal_is_told() -> None:
     spec = parse(QUEUE, "kind: Fleet\nmetadata: {name: test}\nspec: {policy: {prune: {maxDeletes: 0}}}\n")
-    status = told(replace(spec, objects=spec.objects[1:]), applied_world(spec))
+    status = told(replace(spec, objects=spec.objects[1:]), applied_clusters(spec))
     assert status.result is Result.REFUSED
     assert "more deletes than the policy allows" in status.message
 
 
 def test_cluster_that_was_not_seen_makes_the_rest_incomplete() -> None:
     spec = parse(QUEUE, PAIR)
-    world = replace(applied_world(spec), unreachable=frozenset({ClusterName("east")}))
-    status = told(spec, world)
+    paper_clusters = replace(applied_clusters(spec), unreachable=frozenset({ClusterName("east")}))
+    status = told(spec, paper_clusters)
     assert (status.result, next(commit_statuses(status)).state) == (Result.INCOMPLETE, CommitState.PENDING)
     assert status.clusters["hub"] == "applied"
     assert status.clusters["east"].startswith("incomplete: east: the cluster: connection refused")
@@ -74,7 +76,7 @@ def test_cluster_that_was_not_seen_makes_the_rest_incomplete() -> None:
 
 def test_fleet_that_is_written_and_does_not_work_is_unhealthy() -> None:
     spec = parse(QUEUE, PAIR)
-    computed, plan = Computed(spec, compute_desired(spec), ()), plan_of(spec, applied_world(spec))
+    computed, plan = Computed(spec, compute_desired(spec), ()), plan_of(spec, applied_clusters(spec))
     ref = computed.desired.objects[0].ref
     ailment = Ailment(ref, "Stopped", "", "It admits nothing.", "Let it go on.")
     obstacle = Obstacle(ClusterName("east"), Check.RIGHTS, "kfleet may not create", "allow it")
@@ -89,14 +91,14 @@ def test_fleet_that_is_written_and_does_not_work_is_unhealthy() -> None:
 
 def test_suspended_cluster_says_what_waits() -> None:
     spec = parse(QUEUE, "kind: Cluster\nmetadata: {name: hub}\nspec: {role: standalone, suspend: true}\n")
-    status = told(spec, World())
+    status = told(spec, PaperClusters())
     assert (status.result, status.message) == (Result.SUSPENDED, "hub: 2 changes held until it goes on")
     assert next(commit_statuses(status)).state is CommitState.PENDING
 
 
 def test_newer_revision_that_is_refused_has_a_status_of_its_own() -> None:
     spec = parse(QUEUE)
-    status = told(spec, applied_world(spec), followed=Followed(None, "it is not signed", NEWER))
+    status = told(spec, applied_clusters(spec), followed=Followed(None, "it is not signed", NEWER))
     assert (status.content["problem"], status.content["refusedRevision"]) == ("it is not signed", NEWER)
     first, second = commit_statuses(status)
     assert (first.commit, first.state) == (REVISION, CommitState.SUCCESS)

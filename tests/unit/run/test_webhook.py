@@ -1,7 +1,5 @@
 """Pushes that a forge announces: who may wake the controller, by what, and what everybody else is told."""
 
-import hashlib
-import hmac
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,17 +10,7 @@ import pytest
 from reconciler.edges.secrets import read_secret
 from reconciler.errors import EdgeError
 from reconciler.run.webhook import Announcement, Judgement, Verdict, judge
-
-SECRET = "a secret of the forge"  # noqa: S105  (of these tests alone)
-MAIN: Mapping[str, Any] = {"ref": "refs/heads/main", "repository": {"default_branch": "main"}}
-
-
-def digest(body: bytes, secret: str = SECRET) -> str:
-    return hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
-
-
-def github(body: bytes, event: str = "push", key: str = SECRET) -> dict[str, str]:
-    return {"x-github-event": event, "x-hub-signature-256": f"sha256={digest(body, key)}"}
+from tests.unit.run.pushes import MAIN, SECRET, digest, github
 
 
 def gitea(body: bytes) -> dict[str, str]:

@@ -1,5 +1,7 @@
 """SkyPilot teams as values: what they get, and the examples of the documentation."""
 
+from typing import Any
+
 import pytest
 import yaml
 
@@ -7,7 +9,7 @@ from reconciler.desired import compute_desired
 from reconciler.desired.skypilot import configuration_text
 from reconciler.pipeline.offline import compute
 from reconciler.spec import FleetFiles, FleetSpec, parse_fleet
-from tests.cluster.skypilot.worlds import EXAMPLES, NAMES
+from tests.cluster.skypilot.example_live_fleet import EXAMPLES, NAMES
 from tests.support import SEEDS, Kfleet
 
 SEEDS = SEEDS / "skypilot"
@@ -49,7 +51,7 @@ spec: {namespaces: [astro], queue: research, localQueue: jobs, skypilot: %s}
 """
 
 
-def fleet_of(skypilot: str, dispatch: str = "none") -> FleetSpec:
+def skypilot_spec(skypilot: str, dispatch: str = "none") -> FleetSpec:
     return parse_fleet(FleetFiles("test", "", {"fleet/all.yaml": (BASE % (dispatch, skypilot)).encode()}))
 
 
@@ -76,21 +78,21 @@ def fleet_of(skypilot: str, dispatch: str = "none") -> FleetSpec:
         ),
     ],
 )
-def test_server_config_sends_pods_to_the_queue_of_the_team(skypilot: str, config: dict) -> None:
-    (tenant,) = fleet_of(skypilot).tenants
+def test_server_config_sends_pods_to_the_queue_of_the_team(skypilot: str, config: dict[str, Any]) -> None:
+    (tenant,) = skypilot_spec(skypilot).tenants
     assert yaml.safe_load(configuration_text(tenant)) == config
 
 
 @pytest.mark.parametrize(("dispatch", "cluster"), [("none", "east"), ("multikueue", "hub")])
 def test_server_config_lies_where_the_team_submits(dispatch: str, cluster: str) -> None:
-    objects = compute_desired(fleet_of("{}", dispatch)).objects
+    objects = compute_desired(skypilot_spec("{}", dispatch)).objects
     found = [entry.ref for entry in objects if entry.ref.kind == "ConfigMap"]
     assert [str(ref) for ref in found] == [f"{cluster}/ConfigMap/astro/skypilot-astro"]
 
 
 def test_provisioning_stays_off_the_manager_that_sends_jobs_on() -> None:
     wish = "{provisioning: {className: queued-provisioning.gke.io, managedResources: [cpu], parameters: {a: b}}}"
-    objects = {str(entry.ref): entry.manifest for entry in compute_desired(fleet_of(wish, "multikueue")).objects}
+    objects = {str(entry.ref): entry.manifest for entry in compute_desired(skypilot_spec(wish, "multikueue")).objects}
     assert objects["east/ProvisioningRequestConfig/skypilot-research"]["spec"] == {
         "provisioningClassName": "queued-provisioning.gke.io",
         "managedResources": ["cpu"],
@@ -113,7 +115,7 @@ def test_provisioning_stays_off_the_manager_that_sends_jobs_on() -> None:
 
 def test_provisioning_stays_off_workers_of_kubestellar_which_have_no_kueue() -> None:
     wish = "{provisioning: {className: queued-provisioning.gke.io}}"
-    objects = compute_desired(fleet_of(wish, "kubestellar")).objects
+    objects = compute_desired(skypilot_spec(wish, "kubestellar")).objects
     assert {entry.ref.kind for entry in objects if entry.ref.cluster == "east"} == {"Namespace"}
     checks = [str(entry.ref) for entry in objects if entry.ref.kind == "AdmissionCheck"]
     assert checks == ["hub/AdmissionCheck/kubestellar-research"]

@@ -2,13 +2,13 @@
 
 import pytest
 
-from tests.unit.spec.fleets import EAST, problems_of
+from tests.unit.spec.fleet_texts import EAST, problems_of
 
 QUOTA = "quota: [{flavor: a, resources: {cpu: 1}}]"
 ALPHA = "kfleet.dev/v1alpha1"
 
 
-def document(kind: str, spec: str, api_version: str = ALPHA) -> str:
+def document_text(kind: str, spec: str, api_version: str = ALPHA) -> str:
     return f"apiVersion: {api_version}\nkind: {kind}\nmetadata: {{name: a}}\nspec:\n  {spec}\n"
 
 
@@ -44,30 +44,33 @@ QUEUES = {
     "spec.clusters.matchExpressions[0].values: Exists and DoesNotExist take no values",
 }
 OTHERS = {
-    document(
+    document_text(
         "Cluster", "role: worker\n  credentials: {secret: a, lifetime: 1h}"
     ): "6: spec.credentials: say lifetime and server, or secret, or clusterProfile",
-    document("Cluster", "role: worker\n  credentials: {server: 10.0.0.4}"): "6: spec.credentials.server: '10.0.0.4' is "
-    "not allowed: write an address like https://10.0.0.4:6443",
-    document("Cluster", "role: worker\n  access: {context: a, env: B}"): "6: spec.access: say exactly one of context "
-    "(with or without kubeconfig), inCluster, secretRef or env",
-    document("Cluster", "role: worker\n  kueue: {version: 0.19}"): "6: spec.kueue.version: 0.19 is not a text: "
+    document_text(
+        "Cluster", "role: worker\n  credentials: {server: 10.0.0.4}"
+    ): "6: spec.credentials.server: '10.0.0.4' is not allowed: write an address like https://10.0.0.4:6443",
+    document_text(
+        "Cluster", "role: worker\n  access: {context: a, env: B}"
+    ): "6: spec.access: say exactly one of context (with or without kubeconfig), inCluster, secretRef or env",
+    document_text("Cluster", "role: worker\n  kueue: {version: 0.19}"): "6: spec.kueue.version: 0.19 is not a text: "
     "put it in quotes",
-    document("Flavor", "capacity: {source: static}"): "5: spec.capacity.resources: is required",
-    document("Flavor", "capacity: {source: nodes, resources: {cpu: 1}}"): "5: spec.capacity: resources are for source "
-    "static only",
-    document("Flavor", "capacity: {source: nodes, headroom: 5}"): "5: spec.capacity.headroom: 5 is not a text: "
+    document_text("Flavor", "capacity: {source: static}"): "5: spec.capacity.resources: is required",
+    document_text(
+        "Flavor", "capacity: {source: nodes, resources: {cpu: 1}}"
+    ): "5: spec.capacity: resources are for source static only",
+    document_text("Flavor", "capacity: {source: nodes, headroom: 5}"): "5: spec.capacity.headroom: 5 is not a text: "
     "put it in quotes",
-    document("Flavor", f"capacity: {{source: nodes}}\n  nodeTaints: [{'{key: a, effect: NoExecute},' * 9}]"): "6: "
+    document_text("Flavor", f"capacity: {{source: nodes}}\n  nodeTaints: [{'{key: a, effect: NoExecute},' * 9}]"): "6: "
     "spec.nodeTaints: has 9 entries: at most 8",
-    document("MasterQueue", "flavors:\n  - natsFlavor: {poolRegExp: '('}", "vk.io/v1"): "6: spec.flavors[0]",
-    document("Queue", QUOTA, "kfleet.dev/v1"): "1: apiVersion: 'kfleet.dev/v1' is not allowed; did you mean "
+    document_text("MasterQueue", "flavors:\n  - natsFlavor: {poolRegExp: '('}", "vk.io/v1"): "6: spec.flavors[0]",
+    document_text("Queue", QUOTA, "kfleet.dev/v1"): "1: apiVersion: 'kfleet.dev/v1' is not allowed; did you mean "
     "kfleet.dev/v1alpha1?; allowed: kfleet.dev/v1alpha1",
 }
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [*((document("Queue", spec), wanted) for spec, wanted in QUEUES.items()), *OTHERS.items()]
+    ("text", "message"), [*((document_text("Queue", spec), wanted) for spec, wanted in QUEUES.items()), *OTHERS.items()]
 )
 def test_message_says_where_what_and_what_is_allowed(text: str, message: str) -> None:
     found = problems_of(text, EAST)
@@ -76,8 +79,8 @@ def test_message_says_where_what_and_what_is_allowed(text: str, message: str) ->
 
 
 def test_all_messages_come_at_once_in_order() -> None:
-    wrong = document("Queue", "quota: []\n  cohort: 1\n  dispatsh: none\n  stopPolicy: Hold")
-    found = problems_of(wrong, "a: [", document("Cluster", "role: boss"))
+    wrong = document_text("Queue", "quota: []\n  cohort: 1\n  dispatsh: none\n  stopPolicy: Hold")
+    found = problems_of(wrong, "a: [", document_text("Cluster", "role: boss"))
     assert [problem.split(": ")[0] for problem in found] == [
         "fleet/doc0.yaml:5",
         "fleet/doc0.yaml:6",
@@ -92,32 +95,32 @@ def test_all_messages_come_at_once_in_order() -> None:
     [("maxDeletes: -1", "-1 is too small: at least 0"), ("maxPercent: 101", "101 is too large: at most 100")],
 )
 def test_message_names_the_limits_of_a_number(limit: str, problem: str) -> None:
-    text = document("Fleet", f"policy: {{prune: {{{limit}}}}}")
+    text = document_text("Fleet", f"policy: {{prune: {{{limit}}}}}")
     assert any(found.endswith(problem) for found in problems_of(text))
 
 
 @pytest.mark.parametrize("wrong", ["90", "1d", "s", "-1s", "99999h", "1m1"])
 def test_message_names_a_wrong_duration(wrong: str) -> None:
-    text = document("Fleet", f"policy: {{capacity: {{staleAfter: '{wrong}'}}}}")
+    text = document_text("Fleet", f"policy: {{capacity: {{staleAfter: '{wrong}'}}}}")
     assert any(f"spec.policy.capacity.staleAfter: '{wrong}'" in found for found in problems_of(text))
 
 
 @pytest.mark.parametrize(("pattern", "problem"), [("(", "missing )"), ("a{99999999999}", "repetition number")])
 def test_message_names_a_wrong_pattern(pattern: str, problem: str) -> None:
     nats = f"{{natsConnector: x, natsSubject: s, poolRegExp: '{pattern}'}}"
-    text = document("MasterQueue", f"flavors: [{{name: a, natsFlavor: {nats}}}]", "vk.io/v1")
+    text = document_text("MasterQueue", f"flavors: [{{name: a, natsFlavor: {nats}}}]", "vk.io/v1")
     found = problems_of(text, EAST)
     assert f"poolRegExp: '{pattern}' is no regular expression" in found[0]
     assert problem in found[0]
 
 
 def test_message_shortens_a_long_value() -> None:
-    assert len(problems_of(document("Queue", f"{QUOTA}\n  dispatch: {'x' * 9000}"))[0]) < 250
+    assert len(problems_of(document_text("Queue", f"{QUOTA}\n  dispatch: {'x' * 9000}"))[0]) < 250
 
 
 def test_messages_of_one_document_are_bounded() -> None:
     keys = "".join(f"  k{index}: 1\n" for index in range(500))
-    found = problems_of(document("Queue", QUOTA) + keys)
+    found = problems_of(document_text("Queue", QUOTA) + keys)
     assert len(found) == 101
     assert any(problem.endswith("400 more problems in this document") for problem in found)
 
@@ -132,10 +135,10 @@ def test_messages_of_one_document_are_bounded() -> None:
     ],
 )
 def test_capacity_that_does_not_fit_its_source_is_told(capacity: str, problem: str) -> None:
-    (message,) = problems_of(document("Flavor", f"capacity: {capacity}"))
+    (message,) = problems_of(document_text("Flavor", f"capacity: {capacity}"))
     assert problem in message
 
 
 def test_secret_text_is_kept_in_one_place() -> None:
-    text = document("Fleet", "nats: [{servers: [nats], password: {env: A, file: b}}]")
+    text = document_text("Fleet", "nats: [{servers: [nats], password: {env: A, file: b}}]")
     assert any("say exactly one of env, file or secretRef" in message for message in problems_of(text))

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.spec import parse_fleet
-from tests.unit.spec.fleets import EAST, FLEET, HUB, QUEUE, WEST, files, fleet, problems, problems_of
+from tests.unit.spec.fleet_texts import EAST, FLEET, HUB, QUEUE, WEST, files, parsed, problems, problems_of
 
 CONFIGMAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: %s}\n"
 
@@ -22,7 +22,7 @@ def test_overlay_merges_replaces_adds_and_removes() -> None:
     text = overlay(
         "dev", f"remove: [{{kind: Cluster, name: west}}]\n  {MERGE}        cohort: null\n        stopPolicy: Hold"
     )
-    changed = fleet(HUB, EAST, WEST, QUEUE, overlay="dev", overlays__dev__overlay=text, overlays__dev__more=north())
+    changed = parsed(HUB, EAST, WEST, QUEUE, overlay="dev", overlays__dev__overlay=text, overlays__dev__more=north())
     assert [cluster.name for cluster in changed.clusters] == ["hub", "east", "north"]
     assert changed.queues[0].cohort == ""
     assert changed.queues[0].stop_policy == "Hold"
@@ -34,26 +34,26 @@ def north() -> str:
 
 def test_overlay_of_json_patches_changes_what_they_point_to() -> None:
     patches = "    - {op: replace, path: /spec/quota/0/resources/nvidia.com~1gpu, value: 4}\n"
-    changed = fleet(HUB, QUEUE, overlay="dev", overlays__dev__overlay=overlay("dev", JSON + patches))
+    changed = parsed(HUB, QUEUE, overlay="dev", overlays__dev__overlay=overlay("dev", JSON + patches))
     assert str(changed.queues[0].quota[0].resources["nvidia.com/gpu"]) == "4"
     assert str(changed.queues[0].quota[0].resources["cpu"]) == "60%"
 
 
 def test_overlay_is_not_part_of_the_fleet_without_its_name() -> None:
-    plain = fleet(HUB, QUEUE, overlays__dev__overlay=overlay("dev", f"{MERGE}        stopPolicy: Hold"))
+    plain = parsed(HUB, QUEUE, overlays__dev__overlay=overlay("dev", f"{MERGE}        stopPolicy: Hold"))
     assert plain.queues[0].stop_policy == "None"
 
 
 @settings(max_examples=20, deadline=None)
 @given(st.permutations([HUB, EAST, WEST, QUEUE]))
 def test_overlay_of_nothing_changes_nothing(documents: list[str]) -> None:
-    plain = fleet(*documents)
-    assert fleet(*documents, overlay="dev", overlays__dev__overlay=overlay("dev")) == plain
+    plain = parsed(*documents)
+    assert parsed(*documents, overlay="dev", overlays__dev__overlay=overlay("dev")) == plain
 
 
 def test_overlay_applies_its_bases_first_and_each_once() -> None:
     counting = '    - {op: add, path: /spec/quota/-, value: {flavor: %s, resources: {cpu: "1"}}}\n'
-    changed = fleet(
+    changed = parsed(
         HUB,
         QUEUE,
         overlay="top",
@@ -72,13 +72,13 @@ def test_overlay_reads_a_base_once_however_often_it_is_named() -> None:
         for side in "lr"
     }
     ends = {f"overlays__{side}24__o": overlay(f"{side}24") for side in "lr"}
-    assert fleet(HUB, overlay="l0", **ladder, **ends).manager is not None
+    assert parsed(HUB, overlay="l0", **ladder, **ends).manager is not None
 
 
 def test_overlay_patches_native_objects_by_namespace() -> None:
     target = "{kind: ConfigMap, name: c, namespace: b}"
     spec = f"patches: [{{target: {target}, merge: {{data: {{k: v}}}}}}]"
-    changed = fleet(HUB, CONFIGMAP % "a", CONFIGMAP % "b", overlay="dev", overlays__dev__o=overlay("dev", spec))
+    changed = parsed(HUB, CONFIGMAP % "a", CONFIGMAP % "b", overlay="dev", overlays__dev__o=overlay("dev", spec))
     assert [each.manifest.get("data") for each in changed.objects] == [None, {"k": "v"}]
 
 

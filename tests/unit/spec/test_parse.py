@@ -5,8 +5,8 @@ import pytest
 import yaml
 
 from reconciler.objects import ClusterName
-from reconciler.quantity import Percent, parse
-from reconciler.spec import FleetFiles, parse_fleet
+from reconciler.quantity import Percent, Quantity, parse
+from reconciler.spec import FleetFiles, FleetSpec, parse_fleet
 from reconciler.spec.choices import CapacityPolicy, Drain, Policy
 from reconciler.spec.document import Ignore
 from reconciler.spec.model import Access, AdmissionCheck, ClusterSelector, SecretRef
@@ -14,7 +14,7 @@ from reconciler.spec.nats import TextRef
 from reconciler.spec.selector import LabelSelector, parse_selector
 from reconciler.spec.targets import Targets
 from tests.support import ROOT
-from tests.unit.spec.fleets import EAST, FLEET, HUB, QUEUE, WEST, files, fleet, problems, problems_of
+from tests.unit.spec.fleet_texts import EAST, FLEET, HUB, QUEUE, WEST, files, parsed, problems, problems_of
 from tests.unit.spec.whole_documents import WHOLE
 
 TENANT = (
@@ -24,7 +24,7 @@ NODES = "apiVersion: kfleet.dev/v1alpha1\nkind: Flavor\nmetadata: {name: f}\nspe
 MASTER = "apiVersion: vk.io/v1\nkind: MasterQueue\nmetadata: {name: m}\n"
 
 
-def native(clusters: str | None, name: str = "nn") -> str:
+def namespace_text(clusters: str | None, name: str = "nn") -> str:
     annotations = "" if clusters is None else f", annotations: {{kfleet.dev/clusters: '{clusters}', keep: me}}"
     return f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}{annotations}}}\n"
 
@@ -34,18 +34,24 @@ def example() -> FleetFiles:
     return FleetFiles("example", "", {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in paths})
 
 
+def gpus_of(spec: FleetSpec) -> Quantity:
+    found = spec.queues[0].quota[0].resources["nvidia.com/gpu"]
+    assert isinstance(found, Quantity)
+    return found
+
+
 def test_example_fleet_and_its_overlays_are_right() -> None:
     plain, dev, prod = (parse_fleet(example(), overlay) for overlay in ("", "dev", "prod"))
     assert [cluster.name for cluster in plain.clusters] == ["hub", "cnaf-gpu", "cnaf-cpu", "lyon-gpu"]
     assert [cluster.name for cluster in plain.selected(plain.queues[0].clusters)] == ["cnaf-gpu", "lyon-gpu"]
     assert "lyon-gpu" not in [cluster.name for cluster in dev.clusters]
-    assert dev.queues[0].quota[0].resources["nvidia.com/gpu"] < plain.queues[0].quota[0].resources["nvidia.com/gpu"]
-    assert prod.queues[0].quota[0].resources["nvidia.com/gpu"] > plain.queues[0].quota[0].resources["nvidia.com/gpu"]
+    assert gpus_of(dev) < gpus_of(plain)
+    assert gpus_of(prod) > gpus_of(plain)
     assert prod.fleet.policy.adopt == "never"
 
 
 def test_fleet_fills_in_defaults() -> None:
-    spec = fleet(HUB, NODES, QUEUE, TENANT)
+    spec = parsed(HUB, NODES, QUEUE, TENANT)
     assert spec.fleet.policy == Policy()
     assert spec.clusters[0].access == Access()
     assert spec.clusters[0].kueue.namespace == "kueue-system"
@@ -101,14 +107,14 @@ def test_fleet_reads_every_field() -> None:
 
 
 def test_fleet_knows_where_each_field_stands() -> None:
-    queue = fleet(QUEUE).queues[0]
+    queue = parsed(QUEUE).queues[0]
     error = queue.document.error(("spec", "quota", 0, "resources", "nvidia.com/gpu"), "too many")
     assert str(error) == 'fleet/all.yaml:15: spec.quota[0].resources["nvidia.com/gpu"]: too many'
 
 
 def test_master_queue_is_read_as_its_crd_reads_it() -> None:
     text = yaml.safe_dump(WHOLE["MasterQueue"])
-    queue = fleet(EAST, text).master_queues[0]
+    queue = parsed(EAST, text).master_queues[0]
     assert queue.targets == Targets(words=("east",))
     assert queue.template is not None
     assert "unknown" not in queue.template
@@ -152,13 +158,13 @@ def test_master_queue_is_read_as_its_crd_reads_it() -> None:
     ],
 )
 def test_master_queue_template_has_the_defaults_of_its_crd(written: str, filled: dict[str, object]) -> None:
-    queue = fleet(EAST, f"{MASTER}spec: {{template: {written}}}\n").master_queues[0]
+    queue = parsed(EAST, f"{MASTER}spec: {{template: {written}}}\n").master_queues[0]
     defaults = {"stopPolicy": "None", "queueingStrategy": "BestEffortFIFO", "namespaceSelector": {}}
     assert queue.template == {"cohort": "c", **defaults, **filled}
 
 
 def test_master_queue_without_a_spec_is_accepted() -> None:
-    assert fleet(EAST, MASTER).master_queues[0].template is None
+    assert parsed(EAST, MASTER).master_queues[0].template is None
 
 
 @pytest.mark.parametrize(
@@ -176,20 +182,23 @@ def test_master_queue_without_a_spec_is_accepted() -> None:
     ],
 )
 def test_native_object_goes_to_the_clusters_of_its_annotation(clusters: str | None, names: list[str]) -> None:
-    spec = fleet(HUB, EAST, WEST, native(clusters))
+    spec = parsed(HUB, EAST, WEST, namespace_text(clusters))
     assert [cluster.name for cluster in spec.targeted(spec.objects[0].targets)] == names
 
 
 def test_native_object_goes_to_the_only_cluster() -> None:
-    spec = fleet(EAST, native(None))
+    spec = parsed(EAST, namespace_text(None))
     assert [cluster.name for cluster in spec.targeted(spec.objects[0].targets)] == ["east"]
 
 
 def test_native_object_loses_annotations_of_kfleet_only() -> None:
-    assert fleet(HUB, native("all")).objects[0].manifest["metadata"] == {"name": "nn", "annotations": {"keep": "me"}}
-    bare = native("all").replace(", keep: me", "")
-    assert fleet(HUB, bare).objects[0].manifest["metadata"] == {"name": "nn"}
-    assert fleet(HUB, native(None)).objects[0].manifest["metadata"] == {"name": "nn"}
+    assert parsed(HUB, namespace_text("all")).objects[0].manifest["metadata"] == {
+        "name": "nn",
+        "annotations": {"keep": "me"},
+    }
+    bare = namespace_text("all").replace(", keep: me", "")
+    assert parsed(HUB, bare).objects[0].manifest["metadata"] == {"name": "nn"}
+    assert parsed(HUB, namespace_text(None)).objects[0].manifest["metadata"] == {"name": "nn"}
 
 
 @pytest.mark.parametrize(
@@ -203,14 +212,14 @@ def test_native_object_loses_annotations_of_kfleet_only() -> None:
     ],
 )
 def test_selector_chooses_clusters(selector: ClusterSelector | None, names: list[str]) -> None:
-    assert [cluster.name for cluster in fleet(HUB, EAST, WEST).selected(selector)] == names
+    assert [cluster.name for cluster in parsed(HUB, EAST, WEST).selected(selector)] == names
 
 
 def test_manager_is_known() -> None:
-    manager = fleet(EAST, HUB).manager
+    manager = parsed(EAST, HUB).manager
     assert manager is not None
     assert manager.name == "hub"
-    assert fleet(EAST).manager is None
+    assert parsed(EAST).manager is None
 
 
 @pytest.mark.parametrize(("told", "namespace"), [("", "queues"), ("namespace: keys, ", "keys")])
@@ -225,10 +234,10 @@ def test_secret_with_a_kubeconfig_lies_where_kueue_is_on_the_manager(told: str, 
 
 
 def test_lint_rules_are_ignored_with_a_reason() -> None:
-    text = native(None).replace(
+    text = namespace_text(None).replace(
         "{name: nn}", '{name: nn, annotations: {kfleet.dev/lint-ignore: "KF012: a b; KF020: c"}}'
     )
-    assert fleet(HUB, text).objects[0].document.ignores == (Ignore("KF012", "a b"), Ignore("KF020", "c"))
+    assert parsed(HUB, text).objects[0].document.ignores == (Ignore("KF012", "a b"), Ignore("KF020", "c"))
 
 
 @pytest.mark.parametrize(
@@ -237,18 +246,30 @@ def test_lint_rules_are_ignored_with_a_reason() -> None:
         ([FLEET], "fleet/fleet.yaml:2: kind: there is a Fleet already, at fleet/doc0.yaml:2"),
         ([EAST, EAST], "fleet/doc1.yaml:3: metadata.name: there is a Cluster east already, at fleet/doc0.yaml:3"),
         ([HUB, EAST.replace("worker", "manager")], "fleet/doc1.yaml:4: spec.role: there is a manager already: hub"),
-        ([native(None), EAST, WEST], "fleet/doc0.yaml:3: metadata: goes to no cluster: the fleet has no manager"),
+        (
+            [namespace_text(None), EAST, WEST],
+            "fleet/doc0.yaml:3: metadata: goes to no cluster: the fleet has no manager",
+        ),
         ([MASTER, EAST, WEST], "fleet/doc0.yaml:3: metadata: goes to no cluster: the fleet has no manager"),
-        ([HUB, native("all"), native("all")], "fleet/doc2.yaml:3: metadata.name: there is a Namespace nn already"),
-        ([HUB, native("a=(")], "fleet/doc1.yaml:3: metadata.annotations[\"kfleet.dev/clusters\"]: 'a=(' is no label"),
-        ([HUB, native(" ")], "fleet/doc1.yaml:3: metadata.annotations[\"kfleet.dev/clusters\"]: ' ' names no cluster"),
+        (
+            [HUB, namespace_text("all"), namespace_text("all")],
+            "fleet/doc2.yaml:3: metadata.name: there is a Namespace nn already",
+        ),
+        (
+            [HUB, namespace_text("a=(")],
+            "fleet/doc1.yaml:3: metadata.annotations[\"kfleet.dev/clusters\"]: 'a=(' is no label",
+        ),
+        (
+            [HUB, namespace_text(" ")],
+            "fleet/doc1.yaml:3: metadata.annotations[\"kfleet.dev/clusters\"]: ' ' names no cluster",
+        ),
         (["kind: Queue\n"], "fleet/doc0.yaml:1: apiVersion: is required"),
         (["apiVersion: 1\nkind: Queue\n"], "fleet/doc0.yaml:1: apiVersion: is not a text"),
         (["apiVersion: v1\nkind: List\nitems: []\n"], "fleet/doc0.yaml:2: kind: a list of objects: write each"),
         (["apiVersion: apps\nkind: X\nmetadata: {name: x}\n"], "fleet/doc0.yaml:1: apiVersion: 'apps' is not v1 or"),
         (["apiVersion: v1\nkind: X\n", HUB], "fleet/doc0.yaml:1: metadata.name: is required"),
         (["apiVersion: v1\nkind: X\nmetadata: {name: A_}\n", HUB], "fleet/doc0.yaml:3: metadata.name: 'A_' is no name"),
-        ([native(None, "n"), HUB], "fleet/doc0.yaml:3: metadata.name: false is not a text: put it in quotes"),
+        ([namespace_text(None, "n"), HUB], "fleet/doc0.yaml:3: metadata.name: false is not a text: put it in quotes"),
         (
             ["apiVersion: kfleet.dev/v1alpha1\nkind: Que\nmetadata: {name: x}\n"],
             "fleet/doc0.yaml:2: kind: 'Que' is no kind of kfleet.dev; did you mean Queue?; allowed: Fleet, Cluster, ",
@@ -279,10 +300,10 @@ def test_fleet_without_a_fleet_document_is_named() -> None:
 
 
 def test_same_native_object_may_go_to_different_clusters() -> None:
-    assert len(fleet(HUB, EAST, native("hub"), native("east")).objects) == 2
+    assert len(parsed(HUB, EAST, namespace_text("hub"), namespace_text("east")).objects) == 2
 
 
 def test_broken_file_hides_what_depends_on_the_whole() -> None:
-    assert problems(files(fleet__a="a: [1\nb: 2", fleet__b=native(None))) == [
+    assert problems(files(fleet__a="a: [1\nb: 2", fleet__b=namespace_text(None))) == [
         "fleet/a.yaml:2: not valid YAML: did not find expected ',' or ']' while parsing a flow sequence"
     ]

@@ -1,4 +1,5 @@
 from functools import reduce
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -6,7 +7,7 @@ from hypothesis import strategies as st
 
 from reconciler.spec.patch import apply_operation, merge
 
-VALUE = {"a": {"b": [1, 2, 3], "c/d": "x", "~": 0}, "e": None}
+VALUE: dict[str, Any] = {"a": {"b": [1, 2, 3], "c/d": "x", "~": 0}, "e": None}
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3),
@@ -59,7 +60,7 @@ def test_merge_of_nothing_changes_nothing(value: object) -> None:
 )
 def test_operation_follows_the_rfc(operation: dict[str, object], changed: dict[str, object]) -> None:
     before = repr(VALUE)
-    assert apply_operation(VALUE, operation) == {**VALUE, "a": {**VALUE["a"], **changed}}  # type: ignore[dict-item]
+    assert apply_operation(VALUE, operation) == {**VALUE, "a": {**VALUE["a"], **changed}}
     assert repr(VALUE) == before
 
 

@@ -15,7 +15,7 @@ from reconciler.spec.accept import compile_schema
 from reconciler.spec.document import Document, field_text
 from reconciler.spec.schema import FILES, check_schema, load_schema, schema_folder
 from reconciler.spec.violations import find_violations
-from tests.unit.spec.fleets import problems_of
+from tests.unit.spec.fleet_texts import problems_of
 from tests.unit.spec.whole_documents import WHOLE
 
 Path = tuple[str | int, ...]
@@ -26,7 +26,7 @@ ALTERNATIVES = {
     ("spec", "capacity", "nats"),
     ("spec", "capacity", "subtractOther"),
 }
-WRONG = [None, True, 1.5, "?!", [], {}, [[]], {"?": 1}, 10**30, ""]
+WRONG: list[Any] = [None, True, 1.5, "?!", [], {}, [[]], {"?": 1}, 10**30, ""]
 
 
 def positions(value: Any, path: Path = ()) -> Iterator[Path]:
@@ -44,7 +44,7 @@ def planted(value: Any, path: Path, wrong: Any) -> Any:
     return changed
 
 
-def document(value: Any) -> Document:
+def whole_document(value: Any) -> Document:
     text = yaml.safe_dump(value, sort_keys=False)
     return Document("a.yaml", 1, value, text)
 
@@ -88,7 +88,7 @@ def test_combined_schema_names_every_kind() -> None:
 
 @pytest.mark.parametrize("kind", FILES)
 def test_whole_document_uses_every_field_and_is_accepted(kind: str) -> None:
-    assert [str(error) for error in check_schema(document(WHOLE[kind]))] == []
+    assert [str(error) for error in check_schema(whole_document(WHOLE[kind]))] == []
     assert compile_schema(load_schema(kind))(WHOLE[kind])
     used = {tuple(step for step in path if isinstance(step, str)) for path in positions(WHOLE[kind])}
     missing = [path for path in fields(load_schema(kind)) if path not in used]
@@ -116,7 +116,7 @@ def test_wrong_type_at_any_position_is_reported_there(kind: str) -> None:
         wrong = next((each for each, name in ((["x"], "array"), ({"x": 1}, "object")) if name not in allowed), None)
         if wrong is None or not (allowed or {"enum", "const"} & subschema(schema, path).keys()):
             continue
-        errors = check_schema(document(planted(WHOLE[kind], path, wrong)))
+        errors = check_schema(whole_document(planted(WHOLE[kind], path, wrong)))
         assert field_text(path) in [error.field for error in errors], path
         assert all(error.place.line for error in errors)
 
@@ -128,7 +128,7 @@ def test_quick_answer_never_accepts_what_the_schema_refuses(kind: str) -> None:
         for wrong in WRONG:
             value = planted(WHOLE[kind], path, wrong)
             if accepts(value):
-                assert find_violations(judge, document(value)) == [], (path, wrong)
+                assert find_violations(judge, whole_document(value)) == [], (path, wrong)
 
 
 @settings(max_examples=200, deadline=None)
@@ -141,7 +141,7 @@ def test_quick_answer_agrees_with_the_schema_on_any_value(data: st.DataObject) -
         wrong = st.sampled_from([*WRONG, *(value_at(value, each) for each in positions(value))])
         value = planted(value, path, data.draw(wrong))
     if compile_schema(load_schema(kind))(value):
-        assert find_violations(load_schema(kind), document(value)) == []
+        assert find_violations(load_schema(kind), whole_document(value)) == []
 
 
 def value_at(value: Any, path: Path) -> Any:

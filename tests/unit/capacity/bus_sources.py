@@ -1,0 +1,11 @@
+"""The sources of a fleet with one pool."""
+
+from reconciler.capacity.sources import Sources, find_sources
+from tests.builders import cluster_document, fleet_document, observed_flavor, spec_of
+
+
+def pool_sources(address: str) -> Sources:
+    """Of a pool `cnaf` on a bus."""
+    bus = {"connector": f"nats://{address}", "subject": "pools", "pools": ["cnaf"]}
+    base = fleet_document(), cluster_document("hub", "standalone")
+    return find_sources(spec_of(observed_flavor("cpu", "nats", {"nats": bus}), base=base))

@@ -1,0 +1,78 @@
+"""Jobs and nodes as values, on a fleet of two clusters that KubeStellar serves."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import yaml
+
+from reconciler.capacity.nodes import Node
+from reconciler.objects import ClusterName, Ref
+from reconciler.placement import (
+    ClusterNodes,
+    Decision,
+    Placed,
+    PlacementLook,
+    PodSet,
+    Progress,
+    QueuedJob,
+    decide_placements,
+)
+from reconciler.quantity import parse
+from reconciler.spec import FleetSpec
+from tests.builders import Document, cluster_document, fleet_document, labelled_flavor, queue, quota, spec_of
+
+NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
+HUB, EAST, WEST = ClusterName("hub"), ClusterName("east"), ClusterName("west")
+
+
+def placement_spec(
+    settings: str = "{}", clusters: Iterable[str] = (EAST, WEST), more: Mapping[str, Document] | None = None
+) -> FleetSpec:
+    """`settings` is the Fleet's kubestellar; `more` is what a cluster says of itself beside its role."""
+    return spec_of(
+        labelled_flavor("a100", {"cpu": 100, "nvidia.com/gpu": 64}),
+        queue("q", quota("a100", {"cpu": 100}), dispatch="kubestellar"),
+        base=(
+            fleet_document(kubestellar=yaml.safe_load(settings)),
+            cluster_document("hub", "manager"),
+            *(cluster_document(name, **(more or {}).get(name, {})) for name in clusters),
+        ),
+    )
+
+
+def node(name: str, amounts: Mapping[str, str], **more: Any) -> Node:
+    labels = {"class": "a100", **more.pop("labels", {})}
+    allocatable = {resource: parse(amount) for resource, amount in amounts.items()}
+    other = {resource: parse(amount) for resource, amount in more.pop("other", {}).items()}
+    return Node(name, labels, tuple(more.pop("taints", ())), allocatable, other=other, **more)
+
+
+def pods(count: int, amounts: Mapping[str, str], **more: Any) -> PodSet:
+    requests = {resource: parse(amount) for resource, amount in amounts.items()}
+    labels = {"class": "a100", **more.pop("labels", {})}
+    return PodSet(more.pop("name", "main"), count, requests, labels, flavors=("a100",), **more)
+
+
+def queued_job(name: str, *pod_sets: PodSet, **more: Any) -> QueuedJob:
+    ref = Ref(HUB, "batch", "Job", "team", name)
+    return QueuedJob(ref, f"job-{name}", "q", pod_sets, **{"has_quota": True, **more})
+
+
+def placed(one: QueuedJob, cluster: ClusterName, progress: Progress = Progress.RUNNING, **more: Any) -> QueuedJob:
+    since = NOW - more.pop("ago", timedelta(hours=1))
+    return replace(one, placed=Placed(cluster, since, **more), progress=progress)
+
+
+def placement_look(jobs: Iterable[QueuedJob], **nodes: Iterable[Node] | str) -> PlacementLook:
+    """Nodes by cluster, or why they were not seen."""
+    seen = {
+        ClusterName(name): ClusterNodes(problem=found) if isinstance(found, str) else ClusterNodes(tuple(found))
+        for name, found in nodes.items()
+    }
+    return PlacementLook(NOW, tuple(jobs), seen)
+
+
+def decided(spec: FleetSpec, seen: PlacementLook) -> dict[str, Decision]:
+    return {decision.job.ref.name: decision for decision in decide_placements(spec, seen)}

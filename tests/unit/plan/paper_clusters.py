@@ -1,0 +1,191 @@
+"""Fleets and clusters as values, and the plan that is made of them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+import yaml
+
+from reconciler.desired import DesiredObject, compute_observed, offline_api, written
+from reconciler.kueue.kinds import GROUP, KIND_BY_NAME
+from reconciler.leavers import Departed, Leavers
+from reconciler.objects import ClusterName, Gap, Manifest, Ref, ref_of
+from reconciler.observed import NOTHING_SEEN, Observations
+from reconciler.ownership.applyset import Inventory, SetName
+from reconciler.ownership.dress import dress, with_record
+from reconciler.ownership.fields import is_settled
+from reconciler.ownership.memory import Address, remembered_cluster
+from reconciler.ownership.stopped import is_stopped
+from reconciler.plan import Looks, Plan, make_plan
+from reconciler.prediction import ClusterView, Prediction
+from reconciler.rollout import SeenConfiguration
+from reconciler.spec import FleetFiles, FleetSpec, parse_fleet
+from reconciler.spec.model import Access, Cluster
+from tests.builders import Document, cluster_document, complete, loaded
+from tests.unit.ownership.server import applied, edited, merged
+
+HUB = ClusterName("hub")
+REVISION = "c0ffee5eed1dea5c0de7ab1eca5cade5decade42"
+POLICY = "kind: Fleet\nmetadata: {name: test}\nspec: {policy: {prune: {maxDeletes: 100, maxPercent: 100}}}\n"
+HUB_AND_EAST = (cluster_document("hub", "manager"), cluster_document("east"))
+STANDALONE = "kind: Cluster\nmetadata: {name: hub}\nspec: {role: standalone}\n"
+QUEUE = """\
+kind: ClusterQueue
+metadata: {name: night}
+spec:
+  cohortName: science
+  namespaceSelector: {}
+  resourceGroups:
+  - coveredResources: [cpu]
+    flavors: [{name: cpu, resources: [{name: cpu, nominalQuota: "9"}]}]
+---
+kind: ResourceFlavor
+metadata: {name: cpu}
+spec: {}
+"""
+
+
+def parse(*snippets: Document | str) -> FleetSpec:
+    """A fleet of these documents, with a policy that allows every delete and one cluster where they name none."""
+    documents = loaded(*snippets)
+    kinds = {document["kind"] for document in documents}
+    documents += [yaml.safe_load(POLICY)] if "Fleet" not in kinds else []
+    documents += [yaml.safe_load(STANDALONE)] if "Cluster" not in kinds else []
+    text = yaml.safe_dump_all([complete(document) for document in documents], sort_keys=False)
+    return parse_fleet(FleetFiles("test", REVISION, {"fleet/all.yaml": text.encode()}))
+
+
+@dataclass(frozen=True, slots=True)
+class PaperClusters:
+    """What the clusters hold, and what could not be seen of them."""
+
+    objects: Mapping[Ref, Manifest] = field(default_factory=dict)
+    inventories: Mapping[ClusterName, Inventory] = field(default_factory=dict)
+    uids: Mapping[ClusterName, str] = field(default_factory=dict)
+    gaps: tuple[Gap, ...] = ()
+    unreachable: frozenset[ClusterName] = frozenset()
+
+    def edited(self, name: str, change: Manifest, manager: str = "kubectl-edit") -> "PaperClusters":
+        """With one object changed by another field manager; `name` is how a ref is printed."""
+        ref = self.find(name)
+        return replace(self, objects={**self.objects, ref: edited(self.objects[ref], change, manager)})
+
+    def patched(self, name: str, change: Manifest) -> "PaperClusters":
+        """With something in an object that has no field manager: metadata that the server sets, a status."""
+        ref = self.find(name)
+        return replace(self, objects={**self.objects, ref: merged(self.objects[ref], change)})
+
+    def without(self, name: str) -> "PaperClusters":
+        gone = self.find(name)
+        return replace(self, objects={ref: live for ref, live in self.objects.items() if ref != gone})
+
+    def holding(
+        self, *manifests: Manifest, cluster: ClusterName = HUB, manager: str = "kubectl-create"
+    ) -> "PaperClusters":
+        """With objects that another field manager wrote."""
+        others = {ref_of(cluster, entry): edited(_shell(entry), entry, manager) for entry in manifests}
+        return replace(self, objects={**self.objects, **others})
+
+    def unseen(self, what: str, cluster: ClusterName = HUB) -> "PaperClusters":
+        """With the LIST of a kind that failed: its objects are there, and not seen."""
+        kind = what.partition(".")[0]
+        seen = {ref: live for ref, live in self.objects.items() if ref.kind != kind or ref.cluster != cluster}
+        return replace(self, objects=seen, gaps=(*self.gaps, Gap(cluster, what, "403 forbidden")))
+
+    def find(self, name: str) -> Ref:
+        return next(ref for ref in self.objects if str(ref) == name)
+
+
+def applied_clusters(
+    spec: FleetSpec, before: PaperClusters | None = None, seen: Observations = NOTHING_SEEN
+) -> PaperClusters:
+    """The clusters after everything that a fleet wants was applied."""
+    start = before or PaperClusters()
+    written_ones = {
+        entry.ref: applied(with_record(wanted_of(spec, entry), entry, None), start.objects.get(entry.ref)).manifest
+        for entry in compute_observed(spec, seen).objects
+    }
+    inventories = {
+        cluster.name: Inventory(cluster=cluster.name, cluster_uid=uid_of(cluster.name), tool="kfleet").with_members(
+            ref for ref in written_ones if ref.cluster == cluster.name
+        )
+        for cluster in spec.clusters
+    }
+    return replace(start, objects={**start.objects, **written_ones}, inventories=inventories)
+
+
+def plan_of(
+    spec: FleetSpec,
+    paper_clusters: PaperClusters,
+    confirmed: int | None = None,
+    leavers: Leavers | None = None,
+    configurations: Mapping[ClusterName, SeenConfiguration] | None = None,
+    seen: Observations = NOTHING_SEEN,
+) -> Plan:
+    desired = compute_observed(spec, replace(seen, leavers=leavers))
+    departed = [entry.cluster for entry in leavers.departed] if leavers else []
+    views = [view_of(spec, cluster, paper_clusters) for cluster in (*spec.clusters, *departed)]
+    predictions = {
+        view.name: predictions_of(spec, desired.of_cluster(view.name), view) if view.is_reachable else ()
+        for view in views
+    }
+    looks = Looks(views, predictions, desired.gaps, desired.leaving, configurations or {})
+    return make_plan(spec, looks, confirmed_deletes=confirmed)
+
+
+def departed(spec: FleetSpec, paper_clusters: PaperClusters, name: str, problem: str = "") -> Departed:
+    """A cluster that is not in the spec any more, with the queues that it holds."""
+    cluster = remembered_cluster(name, Address("kueue-system", Access()), spec.fleet.document)
+    queues = () if problem else (live for ref, live in paper_clusters.objects.items() if _is_queue_on(ref, name))
+    return Departed(cluster, tuple(queues), problem)
+
+
+def _is_queue_on(ref: Ref, cluster: str) -> bool:
+    return (ref.cluster, ref.kind) == (cluster, "ClusterQueue")
+
+
+def view_of(spec: FleetSpec, cluster: Cluster, paper_clusters: PaperClusters) -> ClusterView:
+    name, set_name = cluster.name, SetName(spec.fleet.name, cluster.kueue.namespace)
+    if name in paper_clusters.unreachable:
+        return ClusterView(name, set_name, gaps=(Gap(name, "the cluster", "connection refused"),))
+    live = {ref: manifest for ref, manifest in paper_clusters.objects.items() if ref.cluster == name}
+    gaps = tuple(gap for gap in paper_clusters.gaps if gap.cluster == name)
+    uid = paper_clusters.uids.get(name, uid_of(name))
+    listed = frozenset((GROUP, kind) for kind in KIND_BY_NAME) - {_kind_of(gap) for gap in gaps}
+    return ClusterView(name, set_name, uid, {}, live, paper_clusters.inventories.get(name), gaps, listed)
+
+
+def _kind_of(gap: Gap) -> tuple[str, str]:
+    kind, _, group = gap.what.partition(".")
+    return group, kind
+
+
+def predictions_of(spec: FleetSpec, entries: Iterable[DesiredObject], view: ClusterView) -> tuple[Prediction, ...]:
+    return tuple(predicted(entry, wanted_of(spec, entry), view.live.get(entry.ref)) for entry in entries)
+
+
+def predicted(entry: DesiredObject, dressed: Manifest, live: Manifest | None) -> Prediction:
+    wanted = with_record(dressed, entry, live)
+    if live is not None and is_settled(live, wanted, "kfleet") and not is_stopped(live):
+        return Prediction(entry, wanted, live, is_settled=True)
+    answer = applied(wanted, live)
+    return Prediction(entry, wanted, live, answer.manifest, answer.conflicts)
+
+
+def wanted_of(spec: FleetSpec, entry: DesiredObject) -> Manifest:
+    first, *_ = spec.clusters
+    cluster = next((cluster for cluster in spec.clusters if cluster.name == entry.ref.cluster), first)
+    return dress(written(entry, offline_api(cluster)), entry, SetName(spec.fleet.name, cluster.kueue.namespace))
+
+
+def uid_of(cluster: str) -> str:
+    return f"uid-of-{cluster}"
+
+
+def read_manifest(snippet: str) -> Document:
+    return complete(yaml.safe_load(snippet))
+
+
+def _shell(manifest: Manifest) -> Manifest:
+    identity = {name: manifest["metadata"][name] for name in ("name", "namespace") if name in manifest["metadata"]}
+    uid = f"uid-of-{manifest['kind']}-{identity['name']}"
+    return {**{name: manifest[name] for name in ("apiVersion", "kind")}, "metadata": {**identity, "uid": uid}}
