@@ -2,6 +2,6 @@
 
 from reconciler.apply.cluster import Tell
 from reconciler.apply.fleet import apply_plan, tell_nobody
-from reconciler.apply.retry import Patience
+from reconciler.apply.retry import RETRIED_FOR, Patience
 
-__all__ = ["Patience", "Tell", "apply_plan", "tell_nobody"]
+__all__ = ["RETRIED_FOR", "Patience", "Tell", "apply_plan", "tell_nobody"]

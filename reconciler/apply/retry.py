@@ -11,6 +11,7 @@ from typing import TypeVar
 from reconciler.errors import ClusterError
 
 Answer = TypeVar("Answer")
+RETRIED_FOR = timedelta(seconds=40)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class Patience:
     comes again soon need not stand there while other clusters wait.
     """
 
-    total: timedelta = timedelta(seconds=40)
+    total: timedelta = RETRIED_FOR
     first: timedelta = timedelta(milliseconds=200)
     longest: timedelta = timedelta(seconds=5)
     forbidden: Callable[[], str] = lambda: ""

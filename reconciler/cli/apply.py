@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from reconciler.apply import RETRIED_FOR
 from reconciler.cli.observing import looking_options
 from reconciler.cli.painting import paint
 from reconciler.cli.planning import plan_shown
@@ -46,6 +47,14 @@ _MAKE_ONE = "make one with: kfleet plan --out FILE"
     help="How long to wait until the written objects are well, before telling which are not.",
 )
 @click.option(
+    "--retry-for",
+    type=click.FloatRange(min=0),
+    default=RETRIED_FOR.total_seconds(),
+    show_default=True,
+    metavar="SECONDS",
+    help="How long a write is retried that a busy server, a restart or a webhook keeps from succeeding.",
+)
+@click.option(
     "--plan", "saved", type=click.Path(exists=True, dir_okay=False), help="Apply exactly this saved plan, or nothing."
 )
 @click.option("--working-tree", "is_uncommitted", is_flag=True, help="Apply the files as they lie there, uncommitted.")
@@ -64,6 +73,7 @@ def apply(
     timeout: float,
     is_verbose: bool,
     wait: float,
+    retry_for: float,
     saved: str | None,
     is_uncommitted: bool,
     output: str,
@@ -92,7 +102,7 @@ def apply(
         source = replace(source, overlay=record["overlay"])
     computed = compute_or_stop(source if is_uncommitted else committed(source))
     with closing(connect(computed.spec, timedelta(seconds=timeout))) as connections:
-        with writing(computed, connections) as patience:
+        with writing(computed, connections, timedelta(seconds=retry_for)) as patience:
             planned = plan_shown(
                 computed, connections, looking, confirm_deletes, is_verbose=is_verbose, is_applying=True
             )

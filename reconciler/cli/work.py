@@ -54,15 +54,22 @@ def count_changes(plan: Plan, report: Report) -> Tell:
     return tell
 
 
-def _show_requests(_context: click.Context, _option: click.Parameter, is_verbose: bool) -> bool:
-    """From the first request on, which comes before there is any work to show."""
+def _show_requests(context: click.Context, _option: click.Parameter, is_verbose: bool) -> bool:
+    """From the first request to the end of the command. The first one comes before there is any work to show."""
     if not is_verbose:
         return False
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(cluster)s  %(method)s %(path)s  %(status)s  %(milliseconds)s ms"))
     logger = logging.getLogger("reconciler.edges.kubernetes")
+    level, handlers = logger.level, logger.handlers
     logger.setLevel(logging.DEBUG)
     logger.handlers = [handler]
+
+    @context.call_on_close
+    def restore() -> None:
+        logger.setLevel(level)
+        logger.handlers = handlers
+
     return True
 
 

@@ -1,8 +1,9 @@
 """How a cluster of the fleet is reached: kubeconfig files, the pod's own account, a Secret on the manager, a variable.
 
-Decision: tokens and certificates that stand in a kubeconfig are read here; everything that has to be run or asked for
-(exec plugins, identity providers) is left to the kubernetes package, because it takes a second to import and most
-fleets never need it.
+Decision: tokens and certificates that stand in a kubeconfig are read here, and exec plugins are run by `exec_plugin`.
+Identity providers are left to the kubernetes package. It takes a second to import, and most fleets never need it.
+
+A kubeconfig in a Secret comes from a cluster: it is data. It runs no command and names no file of this machine.
 """
 
 import os
@@ -12,6 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from reconciler.edges.exec_plugin import ExecCredential, run_plugin
 from reconciler.edges.kubeconfig import Kubeconfig, decoded, parse_kubeconfig, read_text
 from reconciler.edges.kubernetes import TIMEOUT, Access, ApiServer
 from reconciler.errors import ClusterError
@@ -19,7 +21,12 @@ from reconciler.objects import ClusterName
 from reconciler.spec.model import Cluster, SecretRef
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-_ASKED_FOR = {"exec", "auth-provider", "username", "password"}
+_ASKED_FOR = {"auth-provider", "username", "password"}
+# What a kubeconfig from a cluster may not hold: commands, files of this machine, and other ways out of it.
+_NOT_INLINE = {
+    "user": ("exec", "auth-provider", "tokenFile", "client-certificate", "client-key"),
+    "cluster": ("certificate-authority", "proxy-url"),
+}
 
 
 def open_cluster(cluster: Cluster, manager: ApiServer | None = None, timeout: timedelta = TIMEOUT) -> ApiServer:
@@ -40,11 +47,22 @@ def find_access(cluster: Cluster, manager: ApiServer | None = None) -> Access:
     if how.secret_ref is not None:
         text = _secret_text(cluster.name, how.secret_ref, manager)
         origin = f"secret {how.secret_ref.namespace}/{how.secret_ref.name} on the manager"
-        return _read_access(parse_kubeconfig(cluster.name, origin, text), how.context)
+        kubeconfig = parse_kubeconfig(cluster.name, origin, text)
+        _refuse_instructions(kubeconfig)
+        return _read_access(kubeconfig, how.context)
     if how.env:
         return _from_variable(cluster.name, how.env, how.context)
     context = how.context or ("" if how.kubeconfig else cluster.name)
     return _from_files(cluster.name, _kubeconfig_paths(how.kubeconfig), context)
+
+
+def _refuse_instructions(kubeconfig: Kubeconfig) -> None:
+    for section, noun in (("users", "user"), ("clusters", "cluster")):
+        for name in kubeconfig.names(section):
+            entry = kubeconfig.entry(section, noun, name)
+            if found := [field for field in _NOT_INLINE[noun] if entry.get(field)]:
+                problem = f"the {noun} {name!r} has {', '.join(found)}; a kubeconfig in a Secret holds inline data only"
+                raise kubeconfig.wrong(problem)
 
 
 def _read_access(kubeconfig: Kubeconfig, context: str) -> Access:
@@ -57,19 +75,28 @@ def _read_access(kubeconfig: Kubeconfig, context: str) -> Access:
     server_name, proxy = (str(server.get(field) or "") for field in ("tls-server-name", "proxy-url"))
     if _ASKED_FOR & user.keys():
         return replace(_ask_library(kubeconfig, chosen, user), server_name=server_name, proxy=proxy)
-    token = str(user.get("token") or "")
-    if user.get("tokenFile"):
-        token = read_text(kubeconfig.cluster, kubeconfig.folder / str(user["tokenFile"])).strip()
+    login = _login(kubeconfig, user, server)
     return Access(
         str(server["server"]).rstrip("/"),
         kubeconfig.text(server, "certificate-authority"),
-        token=token,
-        client_certificate=kubeconfig.text(user, "client-certificate"),
-        client_key=kubeconfig.text(user, "client-key"),
+        token=login.token,
+        client_certificate=login.certificate,
+        client_key=login.key,
         is_unverified=bool(server.get("insecure-skip-tls-verify")),
         server_name=server_name,
         proxy=proxy,
     )
+
+
+def _login(kubeconfig: Kubeconfig, user: Mapping[str, Any], server: Mapping[str, Any]) -> ExecCredential:
+    """What stands in the kubeconfig wins over a plugin, as with kubectl."""
+    token = str(user.get("token") or "")
+    if user.get("tokenFile"):
+        token = read_text(kubeconfig.cluster, kubeconfig.folder / str(user["tokenFile"])).strip()
+    certificate, key = kubeconfig.text(user, "client-certificate"), kubeconfig.text(user, "client-key")
+    if user.get("exec") and not token and not certificate:
+        return run_plugin(kubeconfig, user["exec"], server)
+    return ExecCredential(token=token, certificate=certificate, key=key)
 
 
 def _ask_library(kubeconfig: Kubeconfig, context: str, user: Mapping[str, Any]) -> Access:
@@ -91,11 +118,16 @@ def _ask_library(kubeconfig: Kubeconfig, context: str, user: Mapping[str, Any]) 
     return Access(
         found.host.rstrip("/"),
         read_text(kubeconfig.cluster, Path(found.ssl_ca_cert)) if found.ssl_ca_cert else "",
-        token=str(found.api_key.get("authorization") or "").removeprefix("Bearer "),
+        token=_token_of(found.api_key),
         client_certificate=read_text(kubeconfig.cluster, Path(found.cert_file)) if found.cert_file else "",
         client_key=read_text(kubeconfig.cluster, Path(found.key_file)) if found.key_file else "",
         is_unverified=not found.verify_ssl,
     )
+
+
+def _token_of(keys: Mapping[str, str]) -> str:
+    """The package keeps the token under one of two names, depending on its release."""
+    return str(keys.get("BearerToken") or keys.get("authorization") or "").removeprefix("Bearer ")
 
 
 def _from_files(cluster: ClusterName, paths: list[Path], context: str) -> Access:

@@ -1,7 +1,9 @@
 """What an API server answered, or why there is no answer, in words."""
 
 import json
+from collections.abc import Mapping
 from typing import Any, cast
+from urllib.parse import unquote
 
 import orjson
 import urllib3
@@ -10,7 +12,8 @@ from reconciler.errors import ClusterError, FieldCause
 from reconciler.objects import ClusterName
 
 NO_ANSWER = "no answer in time"
-UNAUTHORIZED = 401
+NO_API_SERVER = "does not answer like an API server"
+UNAUTHORIZED, NOT_FOUND = 401, 404
 
 
 def decoded(text: bytes) -> dict[str, Any] | None:
@@ -20,6 +23,17 @@ def decoded(text: bytes) -> dict[str, Any] | None:
     except json.JSONDecodeError:
         return None
     return found if isinstance(found, dict) else None
+
+
+def is_not_found(answer: Mapping[str, Any] | None, path: str) -> bool:
+    """Whether a 404 is the API server's own, about what was asked for.
+
+    A proxy or a load balancer has a 404 of its own for everything. It says nothing about any object.
+    """
+    if answer is None or answer.get("kind") != "Status" or answer.get("reason") != "NotFound":
+        return False
+    name = (answer.get("details") or {}).get("name", "")
+    return not name or name in unquote(path).split("/")
 
 
 def refusal(cluster: ClusterName, request: str, status: int, body: bytes) -> ClusterError:

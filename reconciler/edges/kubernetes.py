@@ -5,6 +5,7 @@ into model classes takes many times as long as the request, and because objects 
 """
 
 import logging
+import re
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ import orjson
 import urllib3
 
 from reconciler.credential import Endpoint
-from reconciler.edges.answers import NO_ANSWER, cause_of, decoded, refusal
+from reconciler.edges.answers import NO_ANSWER, NO_API_SERVER, NOT_FOUND, cause_of, decoded, is_not_found, refusal
 from reconciler.edges.login import Access, new_pool
 from reconciler.errors import ClusterError
 from reconciler.objects import ClusterName, Manifest
@@ -35,7 +36,16 @@ LONGEST_PAUSE = 5
 SERVER_SIDE_APPLY = "application/apply-patch+yaml"
 MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
-DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+# Servers before Kubernetes 1.30 know the second form, and those before 1.26 only the third.
+DISCOVERY = (
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"
+    "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,"
+    "application/json"
+)
+
+_KIND_OF_PATH = re.compile(
+    r"(?P<root>/api/v1|/apis/(?P<group_version>[^/]+/[^/]+))(?:/(?:namespaces/[^/]+/(?=[^/]))?(?P<plural>[^/]+))?"
+)
 
 __all__ = ["Access", "ApiServer"]
 
@@ -93,7 +103,7 @@ class ApiServer:
         try:
             return self.get(path)
         except ClusterError as error:
-            if error.status != 404:
+            if error.status != NOT_FOUND:
                 raise
             return None
 
@@ -102,8 +112,11 @@ class ApiServer:
         query = {"limit": str(PAGE)} | ({"labelSelector": selector} if selector else {})
         while True:
             answer = self._request("GET", path, query)
-            yield from answer["items"]
-            if not (token := answer["metadata"].get("continue")):
+            items, metadata = answer.get("items"), answer.get("metadata")
+            if not isinstance(items, list) or not isinstance(metadata, dict):
+                raise self._no_api_server(f"GET {path}: 200")
+            yield from items
+            if not (token := metadata.get("continue")):
                 return
             query |= {"continue": token}
 
@@ -152,9 +165,20 @@ class ApiServer:
         """Every kind that is served, in every version, from the two documents of aggregated discovery."""
         found: list[ApiKind] = []
         for path in ("/api", "/apis"):
-            for group in self._request("GET", path, accept=DISCOVERY)["items"]:
-                found.extend(_group_kinds(group))
+            answer = self._request("GET", path, accept=DISCOVERY)
+            if answer.get("kind") == "APIGroupDiscoveryList":
+                found.extend(kind for group in answer["items"] for kind in _group_kinds(group))
+            else:
+                found.extend(kind for version in self._listed_versions(path, answer) for kind in self.kinds(version))
         return tuple(found)
+
+    def _listed_versions(self, path: str, answer: Mapping[str, Any]) -> tuple[str, ...]:
+        """The group versions in the older documents of discovery, which do not hold the kinds themselves."""
+        if answer.get("kind") == "APIVersions":
+            return tuple(answer["versions"])
+        if answer.get("kind") == "APIGroupList":
+            return tuple(version["groupVersion"] for group in answer["groups"] for version in group["versions"])
+        raise self._no_api_server(f"GET {path}: 200")
 
     def kinds(self, api_version: str) -> tuple[ApiKind, ...]:
         """What a group version serves; empty where the server does not know it. Asked once per connection."""
@@ -207,11 +231,33 @@ class ApiServer:
         headers = {"Accept": accept, "Content-Type": content_type}
         answer = self._answer(method, path + (f"?{urlencode(query)}" if query else ""), headers, body)
         found = decoded(answer.data)
-        if found is None or answer.status >= 300:
-            # A proxy that wants a login, say, or a server of another sort at this address.
-            problem = f"{method} {path}: {answer.status} {self.access.server} does not answer like an API server"
-            raise ClusterError(self.cluster, problem, status=answer.status)
+        if found is None or answer.status >= 300 or (path.startswith(("/api/", "/apis/")) and "kind" not in found):
+            raise self._no_api_server(f"{method} {path}: {answer.status}", status=answer.status)
         return found
+
+    def _no_api_server(self, request: str, *, status: int = 0) -> ClusterError:
+        """A proxy that wants a login, say, or a server of another sort at this address."""
+        return ClusterError(self.cluster, f"{request} {self.access.server} {NO_API_SERVER}", status=status)
+
+    def _missing(self, method: str, path: str, body: bytes) -> ClusterError:
+        """What a 404 means: that something does not exist, or, where the server did not say that, nothing at all."""
+        if is_not_found(decoded(body), path) or self._is_not_served(path):
+            return refusal(self.cluster, f"{method} {path}", NOT_FOUND, body)
+        return self._no_api_server(f"{method} {path}: {NOT_FOUND}")
+
+    def _is_not_served(self, path: str) -> bool:
+        """Whether the kind of a path is not served, by discovery: the server's own 404 is a line of text then."""
+        if (kind := _KIND_OF_PATH.match(path)) is None:
+            return False
+        root, group_version, plural = kind["root"], kind["group_version"], kind["plural"]
+        if group_version and group_version not in self._listed_versions("/apis", self._request("GET", "/apis")):
+            return True
+        if not plural:
+            return False
+        served = self._request("GET", root)
+        if served.get("kind") != "APIResourceList":
+            raise self._no_api_server(f"GET {root}: 200")
+        return plural not in {entry["name"] for entry in served.get("resources") or ()}
 
     def _answer(
         self,
@@ -237,6 +283,8 @@ class ApiServer:
         finally:
             facts = {"cluster": self.cluster, "method": method, "path": bare, "status": said}
             log.debug("request", extra={**facts, "milliseconds": round(1000 * (time.monotonic() - started))})
+        if answer.status == NOT_FOUND:
+            raise self._missing(method, bare, answer.data)
         if answer.status >= 400:
             raise refusal(self.cluster, f"{method} {bare}", answer.status, answer.data)
         return answer

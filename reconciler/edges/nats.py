@@ -143,6 +143,10 @@ class NatsFeed:
         async def close() -> None:
             closed.set()
 
+        async def report(error: Exception) -> None:
+            await self._on_error(error)
+            _close_half_made(client)
+
         await client.connect(
             servers=list(self._login.servers),
             name="kfleet",
@@ -151,7 +155,7 @@ class NatsFeed:
             max_reconnect_attempts=-1,
             allow_reconnect=True,
             ping_interval=10,
-            error_cb=self._on_error,
+            error_cb=report,
             disconnected_cb=self._on_disconnected,
             closed_cb=close,
             reconnected_cb=self._on_connected,
@@ -249,6 +253,13 @@ async def _end_tasks() -> None:
     for task in others:
         task.cancel()
     await asyncio.gather(*others, return_exceptions=True)
+
+
+def _close_half_made(client: Client) -> None:
+    """Close a connection that broke before its server let us in: the library opens another one and forgets it."""
+    transport = client._transport  # noqa: SLF001  (there is no other way to reach it)
+    if transport is not None and not client.is_connected:
+        transport.close()
 
 
 async def _close(client: Client) -> None:

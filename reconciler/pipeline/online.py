@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 
-from reconciler.apply import Patience, Tell, apply_plan, tell_nobody
+from reconciler.apply import RETRIED_FOR, Patience, Tell, apply_plan, tell_nobody
 from reconciler.desired import compute_observed
 from reconciler.edges.access import open_cluster
 from reconciler.edges.kubernetes import TIMEOUT, ApiServer
@@ -48,6 +48,7 @@ from reconciler.spec.keeper import keeper_of
 from reconciler.spec.model import Cluster
 
 HEALTH_POLL = 0.5
+OPENED_AT_ONCE = 16
 
 Report = Callable[[ClusterName, str], None]
 
@@ -78,16 +79,24 @@ def connect(spec: FleetSpec, timeout: timedelta = TIMEOUT) -> Connections:
     ports: dict[ClusterName, ApiServer] = {}
     lost: dict[ClusterName, str] = {}
 
-    def open_all(clusters: Iterable[Cluster]) -> None:
-        for cluster in clusters:
-            manager = ports.get(spec.manager.name) if spec.manager else None
-            try:
-                ports[cluster.name] = open_cluster(cluster, manager, timeout)
-            except ClusterError as error:
-                lost[cluster.name] = error.problem
+    def open_one(cluster: Cluster) -> None:
+        manager = ports.get(spec.manager.name) if spec.manager else None
+        try:
+            ports[cluster.name] = open_cluster(cluster, manager, timeout)
+        except ClusterError as error:
+            lost[cluster.name] = error.problem
 
-    open_all(sorted(spec.clusters, key=lambda entry: entry.role is not Role.MANAGER))
-    gaps = tuple(Gap(name, "the cluster", problem) for name, problem in lost.items())
+    def open_all(clusters: Iterable[Cluster]) -> None:
+        """At the same time: a login that hangs delays no other cluster."""
+        with ThreadPoolExecutor(OPENED_AT_ONCE) as pool:
+            list(pool.map(open_one, clusters))
+
+    clusters = sorted(spec.clusters, key=lambda entry: entry.role is not Role.MANAGER)
+    open_all(cluster for cluster in clusters if cluster.role is Role.MANAGER)
+    open_all(cluster for cluster in clusters if cluster.role is not Role.MANAGER)
+    # Always in the same order, whichever login was done first.
+    ports = {cluster.name: ports[cluster.name] for cluster in clusters if cluster.name in ports}
+    gaps = tuple(Gap(cluster.name, "the cluster", lost[cluster.name]) for cluster in clusters if cluster.name in lost)
     departed = find_departed(spec, ports)
     open_all(departed)
     return Connections(ports, gaps, departed, lost)
@@ -218,7 +227,7 @@ def carry_out(
 
 
 @contextmanager
-def writing(computed: Computed, connections: Connections) -> Iterator[Patience]:
+def writing(computed: Computed, connections: Connections, retried_for: timedelta = RETRIED_FOR) -> Iterator[Patience]:
     """Be the only one who writes to the fleet: its lease lies on the manager, or on the first cluster without one."""
     keeper = keeper_of(computed.spec)
     port = connections.ports.get(keeper.name)
@@ -227,7 +236,7 @@ def writing(computed: Computed, connections: Connections) -> Iterator[Patience]:
         raise ClusterError(keeper.name, f"{reason}; without its lease nothing is written to any cluster")
     name = LeaseName(keeper.kueue.namespace, f"kfleet-{computed.spec.fleet.name}")
     with held_lease(port, name, new_holder()) as lost:
-        yield Patience(forbidden=lost.why)
+        yield Patience(total=retried_for, forbidden=lost.why)
 
 
 def _unseen(computed: Computed, connections: Connections, cluster: Cluster) -> ClusterView:

@@ -33,11 +33,18 @@ def greet(port: ClusterPort, set_name: SetName) -> ClusterView:
         with ThreadPoolExecutor(3) as pool:
             identity, kinds = pool.submit(port.get, IDENTITY), pool.submit(port.discover)
             parent = pool.submit(port.find, set_name.path)
-        uid, served = str(identity.result()["metadata"]["uid"]), _by_kind(kinds.result())
+        uid, served = _uid(port, identity.result()), _by_kind(kinds.result())
         inventory = read_parent(parent.result())
     except ClusterError as error:
         return ClusterView(port.cluster, set_name, gaps=(Gap(port.cluster, "the cluster", error.problem),))
     return ClusterView(port.cluster, set_name, uid, served, inventory=inventory)
+
+
+def _uid(port: ClusterPort, identity: Manifest) -> str:
+    uid = (identity.get("metadata") or {}).get("uid")
+    if not uid:
+        raise ClusterError(port.cluster, f"GET {IDENTITY}: the answer has no uid, so it is not an API server's")
+    return str(uid)
 
 
 def look(
@@ -160,7 +167,10 @@ def _with_type(manifest: Manifest, kind: ApiKind) -> Manifest:
 
 
 def _by_kind(kinds: Iterable[ApiKind]) -> Mapping[KindKey, tuple[ApiKind, ...]]:
-    """The versions of each kind, the one to use first: the newest that kfleet knows of Kueue, else the server's own."""
+    """The versions of each kind, the one to use first: the newest that kfleet knows of Kueue, else the server's own.
+
+    A version of Kueue that kfleet does not know comes last: it would not know how to write it.
+    """
     found: dict[KindKey, list[ApiKind]] = {}
     for kind in kinds:
         found.setdefault((kind.group, kind.kind), []).append(kind)
@@ -168,5 +178,6 @@ def _by_kind(kinds: Iterable[ApiKind]) -> Mapping[KindKey, tuple[ApiKind, ...]]:
 
 
 def _preference(kind: ApiKind) -> int:
-    known = kind.group == KUEUE_GROUP and kind.version in _KUEUE_VERSIONS
-    return _KUEUE_VERSIONS.index(kind.version) if known else 0
+    if kind.group != KUEUE_GROUP:
+        return 0
+    return _KUEUE_VERSIONS.index(kind.version) if kind.version in _KUEUE_VERSIONS else len(_KUEUE_VERSIONS)

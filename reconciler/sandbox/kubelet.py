@@ -17,7 +17,7 @@ from reconciler.sandbox.kueue import CONFIG_KEY, CONFIG_MAP, NAMESPACE, POD_LABE
 from reconciler.sandbox.processes import last_lines
 from reconciler.sandbox.state import SandboxCluster
 
-POLL = 0.5
+POLL = 1.0
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 RESTARTED = "kubectl.kubernetes.io/restartedAt"
 log = logging.getLogger(__name__)
