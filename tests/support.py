@@ -64,7 +64,7 @@ def _seen(look: Callable[[], Any]) -> Any:
     except (KeyError, IndexError):
         return None
     except ClusterError as error:
-        if error.status == 404:
+        if error.status == 404 or error.may_pass:
             return None
         raise
 

@@ -243,7 +243,8 @@ class ApiServer:
         """What a 404 means: that something does not exist, or, where the server did not say that, nothing at all."""
         if is_not_found(decoded(body), path) or self._is_not_served(path):
             return refusal(self.cluster, f"{method} {path}", NOT_FOUND, body)
-        return self._no_api_server(f"{method} {path}: {NOT_FOUND}")
+        problem = f"{method} {path}: {NOT_FOUND} {self.access.server} {NO_API_SERVER}, or a kind just comes or goes"
+        return ClusterError(self.cluster, problem)
 
     def _is_not_served(self, path: str) -> bool:
         """Whether the kind of a path is not served, by discovery: the server's own 404 is a line of text then."""

@@ -4,10 +4,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import yaml
-
 from reconciler.kueue.kinds import CANONICAL, GROUP, KIND_BY_NAME
 from reconciler.spec import FleetFiles, FleetSpec, parse_fleet
+from tests import fast_yaml
 
 Document = dict[str, Any]
 API = "kfleet.dev/v1alpha1"
@@ -130,7 +129,7 @@ def loaded(*given: Document | str) -> list[Document]:
     return [
         one
         for entry in given
-        for one in (yaml.safe_load_all(entry) if isinstance(entry, str) else (entry,))
+        for one in (fast_yaml.safe_load_all(entry) if isinstance(entry, str) else (entry,))
         if one is not None
     ]
 
@@ -138,7 +137,7 @@ def loaded(*given: Document | str) -> list[Document]:
 def yaml_of(*documents: Document | str) -> str:
     """Documents as YAML; one that is text already stays as it is, and is of kfleet unless it says otherwise."""
     return "\n---\n".join(
-        _text(one) if isinstance(one, str) else yaml.safe_dump(one, sort_keys=False) for one in documents
+        _text(one) if isinstance(one, str) else fast_yaml.safe_dump(one, sort_keys=False) for one in documents
     )
 
 

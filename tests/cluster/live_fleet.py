@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
 from git import Actor, Repo
 
 from reconciler import cli
@@ -25,6 +24,7 @@ from reconciler.plan import Plan
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.kubectl import kubectl_command
 from reconciler.sandbox.state import MANAGER
+from tests import fast_yaml
 from tests.builders import ALL_DELETES, Document, cluster_document, fleet_document
 from tests.cluster.faults.proxy import FaultProxy
 from tests.support import OLD_KUEUE, eventually
@@ -108,7 +108,7 @@ class LiveFleet:
     def through(self, proxy: FaultProxy, cluster: str = "worker1") -> ApiServer:
         """A connection by way of a proxy."""
         path = proxy.kubeconfig(self.folder.parent / "proxy.kubeconfig")
-        server = yaml.safe_load(path.read_text())["clusters"][0]["cluster"]["server"]
+        server = fast_yaml.safe_load(path.read_text())["clusters"][0]["cluster"]["server"]
         return ApiServer(ClusterName(cluster), replace(self.api(cluster).access, server=server))
 
     def write(self, *documents: Document, policy: Mapping[str, Any] | None = None) -> None:
@@ -120,7 +120,7 @@ class LiveFleet:
             *self.cluster_documents(),
             *documents,
         )
-        path.write_text(yaml.safe_dump_all(everything))
+        path.write_text(fast_yaml.safe_dump_all(everything))
 
     def commit(self, *documents: Document, policy: Mapping[str, Any] | None = None) -> str:
         self.write(*documents, policy=policy)

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-import yaml
+
+from tests import fast_yaml
 
 SECRETS = ("s3cret-token", "c3VwZXItc2VjcmV0LWtleQ==", "hunter2", "https://10.9.8.7:6443")
 
@@ -34,5 +35,5 @@ def kubeconfig(path: Path, contexts: Sequence[str], current: str = "", clusters:
         ],
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
+    path.write_text(fast_yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
     return path

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import click
-import yaml
 
 from reconciler.cli import execute, kfleet
 from reconciler.desired.monitoring.alerts import rule_groups
 from reconciler.desired.monitoring.objects import all_dashboards
 from reconciler.lint.catalog import RULES
 from reconciler.spec.schema import schema_folder
+from tests import fast_yaml
 from tests.unit import surface_code, surface_documents
 from tests.unit.surface_source import ROOT, SourceFile, files_by_module, function_of, source_at_hand
 
@@ -211,7 +211,7 @@ def _kind(file: str, schema: Mapping[str, Any]) -> str:
 def _definitions() -> Iterator[str]:
     """The CustomResourceDefinitions that `kfleet crds` prints."""
     for path in sorted((ROOT / "crds").glob("*.yaml")):
-        spec = yaml.safe_load(path.read_text())["spec"]
+        spec = fast_yaml.safe_load(path.read_text())["spec"]
         for version in spec["versions"]:
             title = f"{spec['names']['kind']}.{version['name']}.{spec['group']}:"
             yield title.rstrip(":")
@@ -220,7 +220,7 @@ def _definitions() -> Iterator[str]:
 
 def _action() -> Iterator[str]:
     """Inputs and outputs of the GitHub action."""
-    content = yaml.safe_load((_REPOSITORY / "action.yml").read_text())
+    content = fast_yaml.safe_load((_REPOSITORY / "action.yml").read_text())
     for name, entry in content["inputs"].items():
         yield f"input {name}: " + ("required" if entry.get("required") else f"default {entry.get('default')!r}")
     yield from (f"output {name}" for name in content["outputs"])

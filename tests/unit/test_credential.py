@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-import yaml
 
 from reconciler.credential import (
     Endpoint,
@@ -20,6 +19,7 @@ from reconciler.credential import (
     with_token,
 )
 from reconciler.objects import ClusterName
+from tests import fast_yaml
 
 BORN = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 SUBJECT = subject_of("kueue-system", "multikueue-test")
@@ -35,13 +35,13 @@ def jwt(**claims: Any) -> str:
 
 
 def secret(kubeconfig: Any) -> dict[str, Any]:
-    text = kubeconfig if isinstance(kubeconfig, str) else yaml.safe_dump(kubeconfig)
+    text = kubeconfig if isinstance(kubeconfig, str) else fast_yaml.safe_dump(kubeconfig)
     return {"data": {"kubeconfig": b64encode(text.encode()).decode()}}
 
 
 def test_kubeconfig_holds_one_server_an_inline_authority_and_a_token() -> None:
     made = with_token({"kind": "Secret"}, WISH, "t0ken")
-    content = yaml.safe_load(b64decode(made["data"]["kubeconfig"]))
+    content = fast_yaml.safe_load(b64decode(made["data"]["kubeconfig"]))
     authority = b64encode(b"CA").decode()
     assert content == {
         "apiVersion": "v1",
@@ -57,7 +57,7 @@ def test_kubeconfig_holds_one_server_an_inline_authority_and_a_token() -> None:
 
 def test_kubeconfig_leaves_the_authority_out_where_the_systems_own_is_meant() -> None:
     wish = TokenWish(WISH.worker, "a", "b", WISH.lifetime, Endpoint("https://east:6443"))
-    content = yaml.safe_load(b64decode(with_token({}, wish, "t")["data"]["kubeconfig"]))
+    content = fast_yaml.safe_load(b64decode(with_token({}, wish, "t")["data"]["kubeconfig"]))
     assert content["clusters"][0]["cluster"] == {"server": "https://east:6443"}
 
 
@@ -103,7 +103,7 @@ def test_token_of_a_secret_of_a_service_account_never_ends() -> None:
 
 
 def test_client_certificate_is_told_from_nothing_at_all() -> None:
-    content = yaml.safe_load(b64decode(with_token({}, WISH, "")["data"]["kubeconfig"]))
+    content = fast_yaml.safe_load(b64decode(with_token({}, WISH, "")["data"]["kubeconfig"]))
     content["users"][0]["user"] = {"client-certificate-data": "QQ==", "client-key-data": "QQ=="}
     seen = read_credential(secret(content))
     assert (seen.has_certificate, seen.token) == (True, None)

@@ -10,9 +10,9 @@ from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
-import yaml
 from packaging.requirements import Requirement
 
+from tests import fast_yaml
 from tests.support import ROOT
 from tests.unit.kubeconfigs import kubeconfig
 
@@ -85,12 +85,12 @@ def run(program: Path, tmp_path: Path) -> Run:
 def test_wheel_starts_a_fleet_and_renders_it(run: Run) -> None:
     assert run("init", "--into", "fleet").returncode == 0
     assert "0 errors" in run("validate", "--path", "fleet").stdout
-    kinds = {entry["kind"] for entry in yaml.safe_load_all(run("render", "--cluster", "hub").stdout) if entry}
+    kinds = {entry["kind"] for entry in fast_yaml.safe_load_all(run("render", "--cluster", "hub").stdout) if entry}
     assert {"ClusterQueue", "ResourceFlavor", "LocalQueue"} <= kinds
 
 
 def test_wheel_holds_schemas_and_definitions(run: Run) -> None:
-    names = {entry["metadata"]["name"] for entry in yaml.safe_load_all(run("crds").stdout) if entry}
+    names = {entry["metadata"]["name"] for entry in fast_yaml.safe_load_all(run("crds").stdout) if entry}
     assert {"masterqueues.vk.io", "clustermetrics.galaxy.kubestellar.io"} <= names
     assert "nominal" in run("explain", "queue.quota").stdout
 

@@ -14,13 +14,13 @@ from socketserver import StreamRequestHandler, ThreadingTCPServer
 from typing import Any, ClassVar
 
 import pytest
-import yaml
 
 from reconciler.edges.access import open_cluster
 from reconciler.errors import ClusterError
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.spec import FleetFiles, parse_fleet
 from reconciler.spec.model import Cluster
+from tests import fast_yaml
 
 
 def cluster(access: str) -> Cluster:
@@ -93,9 +93,9 @@ def test_access_by_a_secret_of_garbage_is_one_message(fleet: Sandbox, unique: st
 
 
 def test_access_with_a_token_that_is_not_accepted_says_what_to_do(fleet: Sandbox, tmp_path: Path) -> None:
-    content = yaml.safe_load((fleet.folder / "worker1" / "kubeconfig").read_text())
+    content = fast_yaml.safe_load((fleet.folder / "worker1" / "kubeconfig").read_text())
     content["users"][0]["user"] = {"token": "sesame"}
-    (tmp_path / "config").write_text(yaml.safe_dump(content))
+    (tmp_path / "config").write_text(fast_yaml.safe_dump(content))
     with pytest.raises(ClusterError, match=r"401 Unauthorized .* has expired, was revoked, .*: renew it") as failure:
         uid_through(f"{{kubeconfig: {tmp_path / 'config'}}}")
     assert "sesame" not in str(failure.value)
@@ -105,10 +105,10 @@ def test_access_by_files_beside_the_kubeconfig(fleet: Sandbox, tmp_path: Path) -
     known = fleet.state.cluster("worker1").access
     for name, text in (("ca.crt", known.ca), ("me.crt", known.client_certificate), ("me.key", known.client_key)):
         (tmp_path / name).write_text(text)
-    content = yaml.safe_load((fleet.folder / "worker1" / "kubeconfig").read_text())
+    content = fast_yaml.safe_load((fleet.folder / "worker1" / "kubeconfig").read_text())
     content["clusters"][0]["cluster"] = {"server": known.server, "certificate-authority": "ca.crt"}
     content["users"][0]["user"] = {"client-certificate": "me.crt", "client-key": "me.key"}
-    (tmp_path / "config").write_text(yaml.safe_dump(content))
+    (tmp_path / "config").write_text(fast_yaml.safe_dump(content))
     assert uid_through(f"{{kubeconfig: {tmp_path / 'config'}}}") == uid_of(fleet)
 
 
@@ -123,21 +123,21 @@ def test_access_by_a_plugin_that_has_to_be_run(fleet: Sandbox, tmp_path: Path) -
         "args": [str(tmp_path / "credential.json")],
         "interactiveMode": "Never",
     }
-    content = yaml.safe_load((fleet.folder / "worker1" / "kubeconfig").read_text())
+    content = fast_yaml.safe_load((fleet.folder / "worker1" / "kubeconfig").read_text())
     content["users"][0]["user"] = {"exec": plugin}
-    (tmp_path / "config").write_text(yaml.safe_dump(content))
+    (tmp_path / "config").write_text(fast_yaml.safe_dump(content))
     assert uid_through(f"{{kubeconfig: {tmp_path / 'config'}}}") == uid_of(fleet)
 
 
 def test_access_without_verification_is_possible_where_the_kubeconfig_says_so(fleet: Sandbox, tmp_path: Path) -> None:
-    content = yaml.safe_load((fleet.folder / "worker1" / "kubeconfig").read_text())
+    content = fast_yaml.safe_load((fleet.folder / "worker1" / "kubeconfig").read_text())
     server = content["clusters"][0]["cluster"]
     del server["certificate-authority-data"]
-    (tmp_path / "config").write_text(yaml.safe_dump(content))
+    (tmp_path / "config").write_text(fast_yaml.safe_dump(content))
     with pytest.raises(ClusterError, match="certificate"):
         uid_through(f"{{kubeconfig: {tmp_path / 'config'}}}")
     server["insecure-skip-tls-verify"] = True
-    (tmp_path / "config").write_text(yaml.safe_dump(content))
+    (tmp_path / "config").write_text(fast_yaml.safe_dump(content))
     assert uid_through(f"{{kubeconfig: {tmp_path / 'config'}}}") == uid_of(fleet)
 
 
@@ -171,10 +171,10 @@ def test_access_never_shows_itself(fleet: Sandbox) -> None:
 
 def kubeconfig_with(fleet: Sandbox, folder: Path, **server: str) -> Path:
     """The kubeconfig of worker1, with more fields of its server."""
-    content = yaml.safe_load((fleet.folder / "worker1" / "kubeconfig").read_text())
+    content = fast_yaml.safe_load((fleet.folder / "worker1" / "kubeconfig").read_text())
     content["clusters"][0]["cluster"] |= {name.replace("_", "-"): value for name, value in server.items()}
     path = folder / "config"
-    path.write_text(yaml.safe_dump(content))
+    path.write_text(fast_yaml.safe_dump(content))
     return path
 
 

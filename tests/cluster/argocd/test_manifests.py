@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
 from reconciler.edges.kubernetes import ApiServer
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.programs import PROGRAMS
+from tests import fast_yaml
 from tests.builders import namespace_object
 from tests.cluster.argocd.servers import PLUGIN
 from tests.cluster.definitions import held_definitions
@@ -48,7 +48,7 @@ def server(fleet: Sandbox) -> Iterator[ApiServer]:
 
 def test_examples_of_argo_cd_are_accepted_strictly(server: ApiServer) -> None:
     for name in ("application.yaml", "applicationset.yaml"):
-        example = yaml.safe_load((PLUGIN / name).read_text())
+        example = fast_yaml.safe_load((PLUGIN / name).read_text())
         assert server.apply(example, is_dry_run=True)["metadata"]["name"] == example["metadata"]["name"]
 
 
@@ -60,7 +60,7 @@ def test_plugin_goes_into_an_installation_of_argo_cd(server: ApiServer, tmp_path
     command = [str(PROGRAMS["kubernetes"].binary), "kubectl", "kustomize", "--load-restrictor", "LoadRestrictionsNone"]
     answer = subprocess.run([*command, str(tmp_path)], capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stderr
-    objects = {entry["metadata"]["name"].partition("-h")[0]: entry for entry in yaml.safe_load_all(answer.stdout)}
+    objects = {entry["metadata"]["name"].partition("-h")[0]: entry for entry in fast_yaml.safe_load_all(answer.stdout)}
     for entry in objects.values():
         assert entry["metadata"]["namespace"] == "argocd"
         server.apply(entry, is_dry_run=True)

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.nodes import node_manifest
+from tests import fast_yaml
 from tests.builders import main_tenant, observed_flavor, open_queue
 from tests.cluster.argocd.servers import PLUGIN
 from tests.cluster.live_fleet import ONE, LiveFleet, MakeLiveFleet
@@ -83,7 +83,7 @@ class Forge:
 
 
 def written_settings() -> dict[str, str]:
-    manifest = yaml.safe_load((OBSERVE / "cronjob.yaml").read_text())
+    manifest = fast_yaml.safe_load((OBSERVE / "cronjob.yaml").read_text())
     (container,) = manifest["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
     assert container["command"] == ["sh", "/etc/kfleet/observe/observe.sh"]
     return {entry["name"]: entry["value"] for entry in container["env"]}

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
 from reconciler.objects import ClusterName, ref_of
 from reconciler.pipeline.offline import Source, compute, read_files, write_offline
+from tests import fast_yaml
 from tests.cluster.argocd.servers import PluginServer, serving
 from tests.support import ROOT
 
@@ -95,8 +95,8 @@ def test_plugin_refuses_parameters(
 
 def test_plugin_gives_nothing_rather_than_an_empty_list(plugin: PluginServer, repository: Path) -> None:
     for path in (repository / "fleet").glob("*.yaml"):
-        kept = [entry for entry in yaml.safe_load_all(path.read_text()) if entry["kind"] in {"Fleet", "Cluster"}]
-        path.write_text(yaml.safe_dump_all(kept))
+        kept = [entry for entry in fast_yaml.safe_load_all(path.read_text()) if entry["kind"] in {"Fleet", "Cluster"}]
+        path.write_text(fast_yaml.safe_dump_all(kept))
     answer = plugin.generate(repository, cluster="hub")
     assert answer.objects == [] and "the fleet has no objects there" in answer.problem
 

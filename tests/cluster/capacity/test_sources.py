@@ -8,7 +8,6 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-import yaml
 
 from reconciler import cli
 from reconciler.edges.kubernetes import Access, ApiServer
@@ -17,6 +16,7 @@ from reconciler.objects import ClusterName
 from reconciler.observations.metrics import find_report
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.nodes import node_manifest
+from tests import fast_yaml
 from tests.builders import announcement, main_job, main_tenant, master_queue, observed_flavor, open_queue
 from tests.cluster.capacity.nats_servers import running
 from tests.cluster.capacity.pool_live_fleet import LEDGER, SHORT, PoolLiveFleet
@@ -160,10 +160,10 @@ def test_login_of_a_bus_is_read_from_a_secret(pool_live_fleet: PoolLiveFleet, tm
             master_queue(live_fleet.name, f"nats://{server.address}", pool_live_fleet.subject, pools=["cnaf"])
         )
         path = live_fleet.folder / "fleet" / "fleet.yaml"
-        documents = list(yaml.safe_load_all(path.read_text()))
+        documents = list(fast_yaml.safe_load_all(path.read_text()))
         password = {"secretRef": {"namespace": namespace, "name": "bus", "key": "password"}}
         documents[0]["spec"]["nats"] = [{"servers": [server.address], "user": "kueue", "password": password}]
-        path.write_text(yaml.safe_dump_all(documents))
+        path.write_text(fast_yaml.safe_dump_all(documents))
         live_fleet.commit_all()
         missing = live_fleet.plan("--observe-for", "1")
         assert missing.code == 4 and f"secret {namespace}/bus" in str(missing.record["gaps"])
@@ -194,13 +194,13 @@ def test_metrics_are_published_and_read_again(wide_live_fleet: LiveFleet) -> Non
         open_queue(wide_live_fleet.name, wide_live_fleet.name, {"cpu": "50%"}),
     )
     path = wide_live_fleet.folder / "fleet" / "fleet.yaml"
-    documents = list(yaml.safe_load_all(path.read_text()))
+    documents = list(fast_yaml.safe_load_all(path.read_text()))
     for document in documents:
         if document["kind"] == "Cluster" and document["metadata"]["name"] == worker:
             document["spec"]["publishMetrics"] = True
         if document["kind"] == "Queue":
             document["spec"]["clusters"] = {"names": [worker]}
-    path.write_text(yaml.safe_dump_all(documents))
+    path.write_text(fast_yaml.safe_dump_all(documents))
     wide_live_fleet.commit_all()
     wide_live_fleet.apply()
     report = wide_live_fleet.api(manager).get(f"{METRICS}/{worker}")
@@ -272,9 +272,9 @@ def test_master_queue_is_read_from_the_cluster(pool_live_fleet: PoolLiveFleet) -
     live_fleet.api().create(pool_live_fleet.master())
     live_fleet.write()
     path = live_fleet.folder / "fleet" / "fleet.yaml"
-    documents = list(yaml.safe_load_all(path.read_text()))
+    documents = list(fast_yaml.safe_load_all(path.read_text()))
     documents[0]["spec"]["masterQueues"] = {"fromCluster": True}
-    path.write_text(yaml.safe_dump_all(documents))
+    path.write_text(fast_yaml.safe_dump_all(documents))
     live_fleet.commit_all()
     command = [kfleet_program(), "observe", "--watch", "--repo", str(live_fleet.folder)]
     with (

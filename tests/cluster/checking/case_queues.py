@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import yaml
-
 from reconciler import cli
 from reconciler.checking.flux import operator_job
 from reconciler.edges.kubernetes import ApiServer
 from reconciler.errors import ClusterError
 from reconciler.objects import Manifest
+from tests import fast_yaml
 from tests.builders import (
     KUEUE,
     Document,
@@ -75,7 +74,7 @@ def write_fleet(folder: Path, cases: Iterable[Case], access: Document) -> None:
         is_lost = manifest["kind"] == "LocalQueue" and manifest["spec"]["clusterQueue"] == "missing"
         documents.append(annotated(manifest, {"kfleet.dev/lint-ignore": "KF009: on purpose"}) if is_lost else manifest)
     folder.mkdir(parents=True)
-    (folder / "fleet.yaml").write_text(yaml.safe_dump_all(documents))
+    (folder / "fleet.yaml").write_text(fast_yaml.safe_dump_all(documents))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +88,7 @@ class Said:
 
 def ask(fleet: Path, cases: Iterable[Case], *options: str) -> tuple[int, dict[str, Said]]:
     jobs = fleet.parent / "jobs.yaml"
-    jobs.write_text(yaml.safe_dump_all([case.manifest for case in cases]))
+    jobs.write_text(fast_yaml.safe_dump_all([case.manifest for case in cases]))
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         arguments = ["check", str(jobs), "--path", str(fleet), "-o", "json", *options]

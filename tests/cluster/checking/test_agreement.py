@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-import yaml
 
 from reconciler.checking import Reason, Verdict
 from reconciler.edges.kubernetes import ApiServer
@@ -17,6 +16,7 @@ from reconciler.sandbox.kueue import CONFIG_KEY, CONFIG_MAP
 from reconciler.sandbox.kueue import NAMESPACE as SYSTEM
 from reconciler.sandbox.state import MANAGER
 from reconciler.sandbox.wish import Wish
+from tests import fast_yaml
 from tests.builders import (
     KUEUE,
     cluster_queue,
@@ -143,8 +143,8 @@ def leave_out(sandbox: Sandbox, namespace: str) -> None:
     api, path = sandbox.api(MANAGER), f"/api/v1/namespaces/{SYSTEM}/configmaps/{CONFIG_MAP}"
     others = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", SYSTEM, namespace]}
     config_map = api.get(path)
-    content = yaml.safe_load(config_map["data"][CONFIG_KEY])
-    text = yaml.safe_dump({**content, "managedJobsNamespaceSelector": {"matchExpressions": [others]}})
+    content = fast_yaml.safe_load(config_map["data"][CONFIG_KEY])
+    text = fast_yaml.safe_dump({**content, "managedJobsNamespaceSelector": {"matchExpressions": [others]}})
     api.replace({**config_map, "data": {CONFIG_KEY: text}})
     (sandbox.folder / MANAGER / "kueue-config.yaml").write_text(text)
     sandbox.restart(f"{MANAGER}/kueue")

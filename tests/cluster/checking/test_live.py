@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
 from reconciler.edges.kubernetes import ApiServer
 from reconciler.kueue.kinds import KINDS
 from reconciler.observations.admission import AdmissionLook, observe_admission
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.spec.model import Cluster
+from tests import fast_yaml
 from tests.builders import (
     Document,
     asking,
@@ -47,7 +47,7 @@ def documents(name: str) -> tuple[Document, ...]:
 
 def checked(live_fleet: LiveFleet, manifest: Document, *options: str) -> tuple[int, Document]:
     path = live_fleet.folder.parent / "job.yaml"
-    path.write_text(yaml.safe_dump(manifest))
+    path.write_text(fast_yaml.safe_dump(manifest))
     answer = live_fleet.run("check", str(path), "--live", "-o", "json", *options)
     (record,) = answer.record["jobs"]
     return answer.code, record["answers"][0]

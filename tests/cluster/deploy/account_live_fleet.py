@@ -4,13 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import yaml
-
 from reconciler.edges.kubernetes import Access, ApiServer
 from reconciler.objects import ClusterName
 from reconciler.rights import ACCOUNT, NAMESPACE, account_objects
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.spec.choices import Role
+from tests import fast_yaml
 from tests.builders import Document
 from tests.cluster.live_fleet import LiveFleet
 
@@ -59,7 +58,7 @@ class AccountLiveFleet(LiveFleet):
             "clusters": [{"name": "own", "cluster": {"server": own.server, "certificate-authority": str(authority)}}],
             "users": [{"name": "own", "user": {"token": token_of(self.sandbox, self.contexts[manager])}}],
         }
-        self.kubeconfig.write_text(yaml.safe_dump(content))
+        self.kubeconfig.write_text(fast_yaml.safe_dump(content))
 
     def cluster_documents(self) -> Iterator[Document]:
         for document in super().cluster_documents():

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from reconciler import cli
 from reconciler.edges.kubernetes import ApiServer
 from reconciler.objects import Manifest
 from reconciler.spec.choices import Role
+from tests import fast_yaml
 from tests.builders import Document, flavor, native
 from tests.cluster.deploy.account_live_fleet import AccountLiveFleet
 from tests.cluster.deploy.requests import Request, kept_requests, read_requests
@@ -81,8 +80,8 @@ def _lay_out(live_fleet: AccountLiveFleet) -> None:
 
 def change_documents(live_fleet: AccountLiveFleet, name: str, change: Any) -> None:
     path = live_fleet.folder / "fleet" / name
-    changed = [change(entry) for entry in yaml.safe_load_all(path.read_text())]
-    path.write_text(yaml.safe_dump_all([entry for entry in changed if entry]))
+    changed = [change(entry) for entry in fast_yaml.safe_load_all(path.read_text())]
+    path.write_text(fast_yaml.safe_dump_all([entry for entry in changed if entry]))
 
 
 def _completed(document: Document) -> Document:
@@ -126,7 +125,7 @@ def _parameters(clusters: str) -> Document:
 
 def _write(live_fleet: AccountLiveFleet, name: str, *documents: Document) -> Path:
     path = live_fleet.folder / "fleet" / name
-    path.write_text(yaml.safe_dump_all(documents))
+    path.write_text(fast_yaml.safe_dump_all(documents))
     return path
 
 

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
 from reconciler.cli.bootstrap import NO_NAMESPACE
 from reconciler.errors import ClusterError
 from reconciler.objects import Manifest
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.spec.choices import Role
+from tests import fast_yaml
 from tests.cluster.deploy.account_live_fleet import OWN, as_account, give_account, take_account
 from tests.support import Kfleet
 
@@ -33,7 +33,7 @@ def bootstrap(kfleet: Kfleet, fleet: Sandbox, *options: str) -> tuple[int, str]:
 
 
 def token_in(secret: dict[str, dict[str, str]]) -> str:
-    kubeconfig = yaml.safe_load(b64decode(secret["data"]["kubeconfig"]))
+    kubeconfig = fast_yaml.safe_load(b64decode(secret["data"]["kubeconfig"]))
     return str(kubeconfig["users"][0]["user"]["token"])
 
 
@@ -63,7 +63,7 @@ def test_bootstrap_writes_the_login_to_a_file_of_one_reader(kfleet: Kfleet, acco
     code, said = bootstrap(kfleet, accounts, *wanted, "--days", "2")
     assert code == 0, said
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    secret = yaml.safe_load(path.read_text())
+    secret = fast_yaml.safe_load(path.read_text())
     assert "https://east.example.org:6443" in b64decode(secret["data"]["kubeconfig"]).decode()
     assert token_in(secret) not in said and "(1 days)" in said
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 import pytest
-import yaml
 
 from reconciler.edges.kubernetes import ApiServer
 from reconciler.kueue.configuration import Settings
@@ -14,6 +13,7 @@ from reconciler.rights import EVERYWHERE, KUEUE_NAMESPACE, NAMESPACE, Right, Sco
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.programs import DEFAULT_KUEUE
 from reconciler.spec.choices import Role
+from tests import fast_yaml
 from tests.cluster.definitions import held_definitions
 from tests.cluster.deploy.account_live_fleet import AccountLiveFleet, give_account, take_account
 from tests.cluster.deploy.lifecycle import Lifecycle, go_through
@@ -26,7 +26,7 @@ from tests.support import eventually
 FIFTH = ClusterName("fifth")
 PLACES = {"hub": "manager", "cnaf-gpu": "worker1", "cnaf-cpu": "worker2", "lyon-gpu": FIFTH}
 DEFINED = ("manager", "worker1", "worker2")
-DEFINITIONS = [yaml.safe_load(path.read_text()) for path in sorted(CRDS.glob("*.yaml"))]
+DEFINITIONS = [fast_yaml.safe_load(path.read_text()) for path in sorted(CRDS.glob("*.yaml"))]
 NAMESPACES = {Scope.CLUSTER: "", Scope.KUEUE: KUEUE_NAMESPACE, Scope.OWN: NAMESPACE}
 # Asked for everywhere first, then where kfleet keeps its own, and where the fleet is no more.
 DENIED = {("list", "configmaps"), ("list", "secrets"), ("list", "serviceaccounts")}

@@ -4,11 +4,11 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
-import yaml
 
 from reconciler.objects import ClusterName
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.programs import DEFAULT_KUEUE
+from tests import fast_yaml
 from tests.builders import Document
 from tests.cluster.live_fleet import LiveFleet, MakeLiveFleet
 from tests.support import ROOT, eventually
@@ -37,7 +37,9 @@ def example(make_live_fleet: MakeLiveFleet, _fourth: None, request: pytest.Fixtu
         shutil.copytree(ROOT / folder, live_fleet.folder / folder)
     eventually(lambda: not left_behind(live_fleet), 90)
     path = live_fleet.folder / "fleet" / "clusters.yaml"
-    path.write_text(yaml.safe_dump_all([placed(live_fleet, entry) for entry in yaml.safe_load_all(path.read_text())]))
+    path.write_text(
+        fast_yaml.safe_dump_all([placed(live_fleet, entry) for entry in fast_yaml.safe_load_all(path.read_text())])
+    )
     live_fleet.commit_all()
     return live_fleet
 

@@ -12,8 +12,8 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-import yaml
 
+from tests import fast_yaml
 from tests.forges import GPUS, Machine, machine, program, snippets
 from tests.repositories import commit, edit, git
 
@@ -101,7 +101,7 @@ class Job:
     @property
     def written(self) -> dict[str, Any]:
         (text,) = [text for text in snippets("yaml") if "CI_MERGE_REQUEST_IID" in text]
-        (job,) = yaml.safe_load(text).values()
+        (job,) = fast_yaml.safe_load(text).values()
         return dict(job)
 
     def run(self, **settings: str) -> subprocess.CompletedProcess[str]:

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from reconciler.sandbox.fleet import Sandbox
+from tests import fast_yaml
 from tests.builders import Document, native
 from tests.cluster.kubestellar.carried import NAMESPACE, QUEUE, WORKERS, Carried, carried_job, documents
 from tests.cluster.kubestellar.status_addon import return_status
@@ -185,7 +185,7 @@ def test_check_tells_what_would_be_carried(carried: Carried, tmp_path: Path) -> 
         (carried_job("a", cpu="1"), "admitted"),
         (partly(carried_job("a", cpu="10", count=20)), "never"),
     ):
-        path.write_text(yaml.safe_dump(manifest))
+        path.write_text(fast_yaml.safe_dump(manifest))
         (found,) = carried.live_fleet.run("check", str(path), "--live", "-o", "json").record["jobs"]
         assert found["verdict"] == verdict, found
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from reconciler.apply import Patience
 from reconciler.apply.placements import FIELD_MANAGER, place_jobs
@@ -22,6 +21,7 @@ from reconciler.placement.memory import ANNOTATION
 from reconciler.plan.placements import plan_placements
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.spec.kubestellar import shape_of_release
+from tests import fast_yaml
 from tests.cluster.definitions import held_definitions
 from tests.support import eventually
 from tests.unit.placement.queued_jobs import HUB, placement_spec
@@ -43,7 +43,7 @@ def server(kubestellar: Sandbox) -> Iterator[ApiServer]:
 @pytest.fixture
 def installed(server: ApiServer, request: pytest.FixtureRequest) -> Iterator[ApiServer]:
     """The same with the definitions of one release."""
-    definitions: list[dict[str, Any]] = list(yaml.safe_load_all((CRDS / f"{request.param}.yaml").read_text()))
+    definitions: list[dict[str, Any]] = list(fast_yaml.safe_load_all((CRDS / f"{request.param}.yaml").read_text()))
     with held_definitions(server, definitions):
         yield server
 
@@ -97,7 +97,7 @@ def test_jobs_of_the_last_queue_that_left_kubestellar_are_taken_back(server: Api
         label = {"labels": {"kubestellar.io/cluster": "east"}, "annotations": annotations}
         server.apply({**held_job(name), "metadata": {"name": name, "namespace": "default", **label}}, manager=manager)
     eventually(lambda: observe_placements(left, {HUB: server}) is None)
-    definitions = list(yaml.safe_load_all((CRDS / "0.30.yaml").read_text()))
+    definitions = list(fast_yaml.safe_load_all((CRDS / "0.30.yaml").read_text()))
     with held_definitions(server, definitions):
         steps = plan_placements(left, eventually(lambda: observe_placements(left, {HUB: server})))
         assert [(step.verb, step.ref.name) for step in steps] == [(Verb.WITHDRAW, "ours")]

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 
 import pytest
-import yaml
 
 from reconciler.edges.kubernetes import ApiServer
 from reconciler.kueue.kinds import CANONICAL, GROUP, kind_of
 from reconciler.objects import Manifest, group_of
 from reconciler.sandbox.fleet import Sandbox
+from tests import fast_yaml
 from tests.builders import definition
 from tests.cluster.definitions import held_definitions
 from tests.cluster.kueue.servers import CLUSTER_BY_KUEUE, held_namespaces, remove_all
@@ -83,7 +83,7 @@ def rendered(name: str, version: str) -> list[Manifest]:
 
 
 def documents(name: str) -> list[Manifest]:
-    return list(yaml.safe_load_all((SEEDS / name).read_text()))
+    return list(fast_yaml.safe_load_all((SEEDS / name).read_text()))
 
 
 def plain(manifest: Manifest) -> Manifest:

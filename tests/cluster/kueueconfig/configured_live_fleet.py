@@ -5,11 +5,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import yaml
-
 from reconciler.edges.kubernetes import ApiServer
 from reconciler.rollout import APPLIED, FAILED, PREVIOUS
 from reconciler.sandbox.kueue import CONFIG_KEY, CONFIG_MAP
+from tests import fast_yaml
 from tests.builders import Document
 from tests.cluster.live_fleet import SYSTEM, LiveFleet
 from tests.support import eventually
@@ -68,12 +67,12 @@ class ConfiguredLiveFleet(LiveFleet):
 
     @property
     def configuration(self) -> dict[str, Any]:
-        content: dict[str, Any] = yaml.safe_load(self.config_map["data"][CONFIG_KEY])
+        content: dict[str, Any] = fast_yaml.safe_load(self.config_map["data"][CONFIG_KEY])
         return content
 
     def write_configuration(self, content: dict[str, Any], **annotations: str | None) -> None:
         """By hand, as a user would."""
-        body = {"metadata": {"annotations": annotations}, "data": {CONFIG_KEY: yaml.safe_dump(content)}}
+        body = {"metadata": {"annotations": annotations}, "data": {CONFIG_KEY: fast_yaml.safe_dump(content)}}
         self.api("one").patch(CONFIG_PATH, body)
 
     def annotate(self, **annotations: str | None) -> None:

@@ -5,10 +5,9 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from reconciler.kueue.structure import Node
 from reconciler.sandbox.programs import PROGRAMS
+from tests import fast_yaml
 
 GROUP = "config.kueue.x-k8s.io"
 # The first thing that goes wrong with a Configuration that is right.
@@ -23,7 +22,7 @@ def base(api_version: str = "v1beta2") -> dict[str, Any]:
 def verdict_of_kueue(release: str, content: Any, folder: Path) -> str:
     """Why this release does not start with a Configuration; nothing where it does."""
     path = folder / f"{abs(hash(json.dumps(content)))}.yaml"
-    path.write_text(yaml.safe_dump(content))
+    path.write_text(fast_yaml.safe_dump(content))
     command = [str(PROGRAMS[f"kueue-{release}"].binary), f"--config={path}", "--kubeconfig=/nowhere"]
     answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     lines = [line for line in (answer.stdout + answer.stderr).splitlines() if '"error"' in line]

@@ -3,8 +3,7 @@
 import json
 from typing import Any
 
-import yaml
-
+from tests import fast_yaml
 from tests.cluster.live_fleet import SYSTEM, LiveFleet
 
 # As much of the Prometheus operator's definition as the API server needs to take the rules.
@@ -36,11 +35,11 @@ RULES: dict[str, Any] = {
 def commit(live_fleet: LiveFleet, monitoring: dict[str, Any] | None, *documents: dict[str, Any]) -> None:
     live_fleet.write(*documents)
     path = live_fleet.folder / "fleet" / "fleet.yaml"
-    written = [document for document in yaml.safe_load_all(path.read_text()) if document]
+    written = [document for document in fast_yaml.safe_load_all(path.read_text()) if document]
     for document in written:
         if document["kind"] == "Fleet" and monitoring is not None:
             document["spec"]["monitoring"] = monitoring
-    path.write_text(yaml.safe_dump_all(written))
+    path.write_text(fast_yaml.safe_dump_all(written))
     live_fleet.commit_all()
 
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
 from reconciler.objects import Manifest
 from reconciler.sandbox.fleet import Sandbox
+from tests import fast_yaml
 from tests.builders import Document, flavor, main_tenant, open_queue, team_documents, workload
 from tests.cluster.live_fleet import KUEUE_ROOT, LiveFleet
 from tests.cluster.run.conftest import StartController
@@ -52,7 +52,7 @@ def read_metrics(live_fleet: LiveFleet) -> str:
     token = api.post(f"/api/v1/namespaces/{live_fleet.name}/serviceaccounts/reader/token", asked)["status"]["token"]
     command = live_fleet.sandbox.state.part(f"{cluster}/kueue").command
     path = next(word.removeprefix("--config=") for word in command if word.startswith("--config="))
-    address = yaml.safe_load(Path(path).read_text())["metrics"]["bindAddress"]
+    address = fast_yaml.safe_load(Path(path).read_text())["metrics"]["bindAddress"]
     request = urllib.request.Request(f"https://{address}/metrics", headers={"Authorization": f"Bearer {token}"})
     # Kueue signs this certificate itself.
     context = ssl._create_unverified_context()  # noqa: S323

@@ -4,10 +4,9 @@ from base64 import b64decode
 from functools import partial
 from typing import Any
 
-import yaml
-
 from reconciler.edges.kubernetes import Access, ApiServer
 from reconciler.objects import ClusterName
+from tests import fast_yaml
 from tests.builders import flavor, main_tenant, sent_queue
 from tests.cluster.live_fleet import KUEUE_ROOT, SYSTEM, LiveFleet
 from tests.support import eventually
@@ -46,7 +45,7 @@ def account_path(live_fleet: LiveFleet) -> str:
 
 def kubeconfig(live_fleet: LiveFleet, worker: str = "worker1") -> dict[str, Any]:
     secret = live_fleet.api("manager").get(secret_path(live_fleet, worker))
-    found: dict[str, Any] = yaml.safe_load(b64decode(secret["data"]["kubeconfig"]))
+    found: dict[str, Any] = fast_yaml.safe_load(b64decode(secret["data"]["kubeconfig"]))
     return found
 
 
@@ -68,7 +67,7 @@ def as_manager(live_fleet: LiveFleet, worker: str = "worker1") -> ApiServer:
 
 def use_access(live_fleet: LiveFleet, name: str, *, server: str = "", user: dict[str, str] | None = None) -> None:
     """Let the fleet reach its first worker in another way: at another address, or as another user."""
-    content = yaml.safe_load(live_fleet.sandbox.state.kubeconfig.read_text())
+    content = fast_yaml.safe_load(live_fleet.sandbox.state.kubeconfig.read_text())
     own = next(entry["context"] for entry in content["contexts"] if entry["name"] == "worker1")
     cluster = next(entry["cluster"] for entry in content["clusters"] if entry["name"] == own["cluster"])
     known = next(entry["user"] for entry in content["users"] if entry["name"] == own["user"])
@@ -76,7 +75,7 @@ def use_access(live_fleet: LiveFleet, name: str, *, server: str = "", user: dict
     content["users"].append({"name": name, "user": user or known})
     content["contexts"].append({"name": name, "context": {"cluster": name, "user": name}})
     kubeconfig = live_fleet.folder.parent / f"{name}.yaml"
-    kubeconfig.write_text(yaml.safe_dump(content))
+    kubeconfig.write_text(fast_yaml.safe_dump(content))
     change_first(live_fleet, access={"context": name, "kubeconfig": str(kubeconfig)})
     live_fleet.commit_all()
 
@@ -84,7 +83,7 @@ def use_access(live_fleet: LiveFleet, name: str, *, server: str = "", user: dict
 def change_first(live_fleet: LiveFleet, **fields: Any) -> None:
     """Change the document of the first worker."""
     path = live_fleet.folder / "fleet" / "fleet.yaml"
-    documents = [*yaml.safe_load_all(path.read_text())]
+    documents = [*fast_yaml.safe_load_all(path.read_text())]
     first = next(entry for entry in documents if entry["metadata"]["name"] == f"{live_fleet.name}-worker1")
     first["spec"] |= fields
-    path.write_text(yaml.safe_dump_all(documents))
+    path.write_text(fast_yaml.safe_dump_all(documents))

@@ -4,8 +4,7 @@ import json
 from collections.abc import Collection, Mapping
 from typing import Any
 
-import yaml
-
+from tests import fast_yaml
 from tests.builders import flavor, main_job, main_tenant, sent_queue
 from tests.cluster.live_fleet import KUEUE_ROOT, Answer, LiveFleet
 from tests.cluster.multikueue.credentials import WORKERS, connect_all
@@ -26,12 +25,12 @@ def commit_fleet(
         flavor(f"{name}-cpu"), sent_queue(f"{name}-q", f"{name}-cpu", **more), main_tenant(name, f"{name}-q")
     )
     path = live_fleet.folder / "fleet" / "fleet.yaml"
-    documents = [*yaml.safe_load_all(path.read_text())]
+    documents = [*fast_yaml.safe_load_all(path.read_text())]
     kept = [entry for entry in documents if entry["metadata"]["name"] not in {f"{name}-{gone}" for gone in without}]
     for entry in kept:
         if (drain := (drains or {}).get(entry["metadata"]["name"].removeprefix(f"{name}-"))) is not None:
             entry["spec"]["drain"] = drain
-    path.write_text(yaml.safe_dump_all(kept))
+    path.write_text(fast_yaml.safe_dump_all(kept))
     live_fleet.commit_all()
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import yaml
 
+from tests import fast_yaml
 from tests.builders import flavor, main_tenant, open_queue
 from tests.cluster.faults.proxy import Deed, Fault, FaultProxy, proxied
 from tests.cluster.live_fleet import SYSTEM, LiveFleet
@@ -39,11 +39,11 @@ def proxy(wide_live_fleet: LiveFleet) -> Iterator[FaultProxy]:
 def change_manager(live_fleet: LiveFleet, proxy: FaultProxy, **fields: Any) -> None:
     """Let kfleet reach the manager through a proxy, from the next commit on; `fields` are more of its spec."""
     path = live_fleet.folder / "fleet" / "fleet.yaml"
-    documents = [*yaml.safe_load_all(path.read_text())]
+    documents = [*fast_yaml.safe_load_all(path.read_text())]
     manager = next(entry for entry in documents if entry["metadata"]["name"] == f"{live_fleet.name}-manager")
     kubeconfig = proxy.kubeconfig(live_fleet.folder.parent / "proxy.yaml")
     manager["spec"] |= {"access": {"context": "manager", "kubeconfig": str(kubeconfig)}, **fields}
-    path.write_text(yaml.safe_dump_all(documents))
+    path.write_text(fast_yaml.safe_dump_all(documents))
     live_fleet.commit_all()
 
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import yaml
 
 from reconciler.edges.kubernetes import ApiServer
+from tests import fast_yaml
 from tests.cluster.live_fleet import SYSTEM, LiveFleet
 from tests.cluster.multikueue.credentials import change_first, commit_sent, use_access
 from tests.support import eventually
@@ -29,9 +29,9 @@ def configured(wide_live_fleet: LiveFleet) -> Iterator[ApiServer]:
 
 
 def enable(api: ApiServer, *frameworks: str) -> None:
-    content = yaml.safe_load(api.get(CONFIG_MAP)["data"][CONFIG_KEY])
+    content = fast_yaml.safe_load(api.get(CONFIG_MAP)["data"][CONFIG_KEY])
     content["integrations"]["frameworks"] = list(frameworks)
-    api.patch(CONFIG_MAP, {"data": {CONFIG_KEY: yaml.safe_dump(content)}})
+    api.patch(CONFIG_MAP, {"data": {CONFIG_KEY: fast_yaml.safe_dump(content)}})
 
 
 def obstacles(live_fleet: LiveFleet, command: str = "preflight") -> dict[str, dict[str, Any]]:

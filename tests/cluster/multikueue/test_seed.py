@@ -4,8 +4,8 @@ from base64 import b64encode
 from collections.abc import Iterator
 
 import pytest
-import yaml
 
+from tests import fast_yaml
 from tests.builders import CLUSTERS, Document, main_job
 from tests.cluster.live_fleet import KUEUE_ROOT, SYSTEM, LiveFleet, MakeLiveFleet
 from tests.support import SEEDS, eventually
@@ -50,11 +50,11 @@ def test_objects_of_the_walkthrough_send_a_job_to_the_worker_and_back(seed_live_
 
 def seed_documents(version: str) -> Iterator[Document]:
     """What the walkthrough gives to the worker and to the manager, which has the same flavor and LocalQueue."""
-    for document in yaml.safe_load_all((SEED / "01-worker.yaml").read_text()):
+    for document in fast_yaml.safe_load_all((SEED / "01-worker.yaml").read_text()):
         targets = "workers" if document["kind"] == "ClusterQueue" else "all"
         document["metadata"]["annotations"] = {CLUSTERS: targets}
         yield in_version(document, version)
-    for document in yaml.safe_load_all((SEED / "02-manager.yaml").read_text()):
+    for document in fast_yaml.safe_load_all((SEED / "02-manager.yaml").read_text()):
         if document["kind"] != "Secret":
             yield in_version(document, version)
 

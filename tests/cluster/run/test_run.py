@@ -4,8 +4,7 @@ import json
 import time
 from datetime import datetime, timedelta
 
-import yaml
-
+from tests import fast_yaml
 from tests.builders import team_documents
 from tests.cluster.live_fleet import SYSTEM, LiveFleet
 from tests.cluster.run.conftest import StartController
@@ -143,11 +142,11 @@ def test_suspended_fleet_is_looked_at_and_not_written_to(live_fleet: LiveFleet, 
     before = live_fleet.quiet_versions()
     path = live_fleet.folder / "fleet" / "fleet.yaml"
     live_fleet.write(*team_documents(live_fleet.name, {"cpu": "12"}))
-    documents = [document for document in yaml.safe_load_all(path.read_text()) if document]
+    documents = [document for document in fast_yaml.safe_load_all(path.read_text()) if document]
     for document in documents:
         if document["kind"] == "Fleet":
             document.setdefault("spec", {})["suspend"] = True
-    path.write_text(yaml.safe_dump_all(documents))
+    path.write_text(fast_yaml.safe_dump_all(documents))
     live_fleet.commit_all()
     controller = start("--interval", "1")
     eventually(lambda: controller.metric("kfleet_reconcile_seconds_count") >= 2)

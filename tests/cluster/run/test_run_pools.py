@@ -7,10 +7,10 @@ from pathlib import Path
 
 import nats
 import pytest
-import yaml
 
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.nodes import node_manifest
+from tests import fast_yaml
 from tests.builders import announcement, observed_flavor, open_queue
 from tests.cluster.capacity.nats_servers import Server, running
 from tests.cluster.capacity.pool_live_fleet import LEDGER, PoolLiveFleet
@@ -214,9 +214,9 @@ def live(pools: PoolLiveFleet, definitions: None) -> PoolLiveFleet:  # noqa: ARG
     live_fleet = pools.live_fleet
     live_fleet.write()
     path = live_fleet.folder / "fleet" / "fleet.yaml"
-    documents = list(yaml.safe_load_all(path.read_text()))
+    documents = list(fast_yaml.safe_load_all(path.read_text()))
     documents[0]["spec"]["masterQueues"] = {"fromCluster": True}
-    path.write_text(yaml.safe_dump_all(documents))
+    path.write_text(fast_yaml.safe_dump_all(documents))
     live_fleet.commit_all()
     return pools
 

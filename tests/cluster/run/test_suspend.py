@@ -1,7 +1,6 @@
 """A suspended cluster: looked at, told of, and not written to."""
 
-import yaml
-
+from tests import fast_yaml
 from tests.builders import flavor, open_queue, team_documents
 from tests.cluster.live_fleet import LiveFleet
 from tests.cluster.run.conftest import StartController
@@ -12,11 +11,11 @@ from tests.support import eventually
 
 def suspend(live_fleet: LiveFleet) -> None:
     path = live_fleet.folder / "fleet" / "fleet.yaml"
-    documents = [document for document in yaml.safe_load_all(path.read_text()) if document]
+    documents = [document for document in fast_yaml.safe_load_all(path.read_text()) if document]
     for document in documents:
         if document["kind"] == "Cluster":
             document["spec"]["suspend"] = True
-    path.write_text(yaml.safe_dump_all(documents))
+    path.write_text(fast_yaml.safe_dump_all(documents))
     live_fleet.commit_all()
 
 

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 import reconciler
+from tests import fast_yaml
 from tests.cluster.live_fleet import KUEUE_ROOT, LiveFleet
 from tests.support import eventually
 
@@ -18,7 +17,7 @@ QUEUE_LABEL = f"{GROUP}/queue-name"
 
 
 def documents_of(example: str) -> list[dict[str, Any]]:
-    return [*yaml.safe_load_all((EXAMPLES / example / "fleet.yaml").read_text())]
+    return [*fast_yaml.safe_load_all((EXAMPLES / example / "fleet.yaml").read_text())]
 
 
 @dataclass
@@ -30,7 +29,7 @@ class ExampleLiveFleet(LiveFleet):
         documents = [self._here(document, releases or {}) for document in documents_of(example)]
         path = self.folder / "fleet" / "fleet.yaml"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(yaml.safe_dump_all(documents))
+        path.write_text(fast_yaml.safe_dump_all(documents))
         self.commit_all()
 
     def _here(self, document: dict[str, Any], releases: Mapping[str, str]) -> dict[str, Any]:
@@ -63,7 +62,7 @@ class ExampleLiveFleet(LiveFleet):
 
     def _marks(self, team: str, cluster: str, count: int) -> dict[str, Any]:
         """The labels and annotations of a server that makes groups of pods, or of one that does not know of Kueue."""
-        config = yaml.safe_load(self.config_text(team))["kubernetes"]
+        config = fast_yaml.safe_load(self.config_text(team))["kubernetes"]
         if "kueue" not in config:
             return dict(config["pod_config"]["metadata"])
         labels = {QUEUE_LABEL: config["kueue"]["local_queue_name"], f"{GROUP}/pod-group-name": cluster}

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from reconciler.argocd import OBSERVED, OPTIONS, WAVE, Parameters, dressed, observed_note, read_parameters
 from reconciler.capacity.model import CapacityLook, Entry, Ledger, Sighting, Source
@@ -22,6 +21,7 @@ from reconciler.objects import ClusterName, Ref
 from reconciler.observed import FlavorPlace
 from reconciler.quantity import parse
 from reconciler.spec.choices import CapacitySource
+from tests import fast_yaml
 from tests.builders import ALL_DELETES, Document, cluster_document, flavor, fleet_document, main_tenant, open_queue
 from tests.support import eventually, kfleet_program
 
@@ -40,7 +40,7 @@ class Application:
         cluster = cluster_document("hub", "standalone")
         path = self.folder / "fleet" / "fleet.yaml"
         path.parent.mkdir(parents=True)
-        path.write_text(yaml.safe_dump_all([fleet_document("one", policy=ALL_DELETES), cluster, *documents]))
+        path.write_text(fast_yaml.safe_dump_all([fleet_document("one", policy=ALL_DELETES), cluster, *documents]))
 
     def start(self, *options: str, **parameters: str) -> subprocess.Popen[str]:
         settings = {f"ARGOCD_ENV_{name.upper()}": value for name, value in parameters.items()}

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from tests import fast_yaml
 from tests.builders import Document, asking, job, mini_cluster, pod_spec
 from tests.support import ROOT, Kfleet, kfleet_program
 
@@ -25,7 +25,7 @@ def genomics(name: str, pod: Document = ONE, queue: str = "genomics", **spec: An
 
 
 def test_check_of_admitted_jobs_ends_with_0(kfleet_in_process: Kfleet, written: Path) -> None:
-    written.write_text(yaml.safe_dump(genomics("align")))
+    written.write_text(fast_yaml.safe_dump(genomics("align")))
     answer = kfleet_in_process("check", str(written), *EXAMPLE)
     assert answer.returncode == 0
     assert answer.stdout.splitlines() == [
@@ -40,7 +40,7 @@ def test_check_of_admitted_jobs_ends_with_0(kfleet_in_process: Kfleet, written: 
 def test_check_tells_every_job_why_it_is_not_admitted_and_ends_with_3(kfleet_in_process: Kfleet, written: Path) -> None:
     huge = genomics("huge", parallelism=4000, completions=4000)
     astray = genomics("astray", queue="genomcis")
-    written.write_text(yaml.safe_dump_all([huge, astray, genomics("loose", queue="")]))
+    written.write_text(fast_yaml.safe_dump_all([huge, astray, genomics("loose", queue="")]))
     answer = kfleet_in_process("check", str(written), *EXAMPLE, "--cluster", "cnaf-cpu")
     assert answer.returncode == 3
     lines = answer.stdout.splitlines()
@@ -55,7 +55,7 @@ def test_check_tells_every_job_why_it_is_not_admitted_and_ends_with_3(kfleet_in_
 
 
 def test_check_writes_json(kfleet_in_process: Kfleet, written: Path) -> None:
-    written.write_text(yaml.safe_dump_all([genomics("align"), {"apiVersion": "v1", "kind": "ConfigMap"}]))
+    written.write_text(fast_yaml.safe_dump_all([genomics("align"), {"apiVersion": "v1", "kind": "ConfigMap"}]))
     answer = kfleet_in_process("check", str(written), *EXAMPLE, "--cluster", "cnaf-cpu", "-o", "json")
     (record,) = json.loads(answer.stdout)["jobs"]
     assert (record["object"], record["verdict"], record["line"]) == ("Job/genomics/align", "admitted", 1)
@@ -69,7 +69,7 @@ def test_check_reads_standard_input_and_lists(written: Path) -> None:
     listed = {"apiVersion": "v1", "kind": "List", "items": [genomics("a"), genomics("b")]}
     answer = subprocess.run(
         [kfleet_program(), "check", "-", *EXAMPLE, "-o", "json"],
-        input=yaml.safe_dump(listed),
+        input=fast_yaml.safe_dump(listed),
         capture_output=True,
         text=True,
         check=False,
@@ -81,13 +81,13 @@ def test_check_reads_standard_input_and_lists(written: Path) -> None:
 def test_check_puts_jobs_without_a_namespace_where_it_is_told(kfleet_in_process: Kfleet, written: Path) -> None:
     manifest = genomics("align")
     del manifest["metadata"]["namespace"]
-    written.write_text(yaml.safe_dump(manifest))
+    written.write_text(fast_yaml.safe_dump(manifest))
     assert kfleet_in_process("check", str(written), *EXAMPLE, "-n", "genomics").returncode == 0
     assert kfleet_in_process("check", str(written), *EXAMPLE).returncode == 3
 
 
 def test_check_asks_the_clusters_that_a_document_goes_to(kfleet_in_process: Kfleet, written: Path) -> None:
-    written.write_text(yaml.safe_dump(genomics("align", annotations={"kfleet.dev/clusters": "cnaf-cpu"})))
+    written.write_text(fast_yaml.safe_dump(genomics("align", annotations={"kfleet.dev/clusters": "cnaf-cpu"})))
     answer = kfleet_in_process("check", str(written), *EXAMPLE, "-o", "json")
     assert [said["cluster"] for said in json.loads(answer.stdout)["jobs"][0]["answers"]] == ["cnaf-cpu"]
 
@@ -97,7 +97,7 @@ def test_check_translates_an_old_mini_cluster(kfleet_in_process: Kfleet, written
     manifest |= {"apiVersion": "flux-framework.org/v1alpha1"}
     manifest["metadata"]["namespace"] = "genomics"
     manifest["spec"]["jobLabels"] = {"kueue.x-k8s.io/queue-name": "genomics"}
-    written.write_text(yaml.safe_dump(manifest))
+    written.write_text(fast_yaml.safe_dump(manifest))
     assert kfleet_in_process("check", str(written), *EXAMPLE, "--cluster", "cnaf-cpu").returncode == 0
 
 
@@ -146,7 +146,7 @@ def test_check_of_a_capacity_that_nobody_saw_ends_with_4(
         f"{own}kind: Queue\nmetadata: {{name: q}}\nspec: {{quota: [{{flavor: c, resources: {{cpu: 50%}}}}]}}\n---\n"
         f"{own}kind: Tenant\nmetadata: {{name: t}}\nspec: {{namespaces: [genomics], queue: q}}\n"
     )
-    written.write_text(yaml.safe_dump(genomics("align", queue="q")))
+    written.write_text(fast_yaml.safe_dump(genomics("align", queue="q")))
     answer = kfleet_in_process("check", str(written), "--path", str(fleet))
     assert answer.returncode == 4
     assert "look at the clusters with --live" in answer.stdout

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from reconciler.texts import COMMENT_LIMIT
+from tests import fast_yaml
 from tests.forges import DOCUMENT, GPUS, Machine, machine, program, snippets
 from tests.repositories import commit, edit, git
 from tests.support import ROOT, kfleet_program
 
-ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
+ACTION = fast_yaml.safe_load((ROOT / "action.yml").read_text())
 STEPS = {step["name"]: step for step in ACTION["runs"]["steps"]}
 EXPRESSION = re.compile(r"\$\{\{\s*(.*?)\s*\}\}")
 # Answers like `gh api --jq '.[] | {id, login: .user.login, body}'`, one comment per line, and keeps what is sent.
@@ -212,7 +212,7 @@ def test_trusted_half_comments_with_a_file_that_kfleet_made_and_with_no_other(ru
 
 
 def test_workflows_of_the_document_keep_rights_and_foreign_code_apart() -> None:
-    workflows = [yaml.safe_load(text) for text in snippets("yaml") if "\njobs:" in text]
+    workflows = [fast_yaml.safe_load(text) for text in snippets("yaml") if "\njobs:" in text]
     for workflow in workflows:
         (job,) = workflow["jobs"].values()
         actions = [step.get("uses", "") for step in job["steps"]]
@@ -231,7 +231,7 @@ def test_live_plan_of_the_document_keeps_a_comment_per_overlay(runner: Runner) -
     program(runner.folder / "bin" / "pip", f"#!/bin/sh\nln -sf {kfleet_program()} {runner.folder}/bin/kfleet\n")
     settings = {"PATH": runner.path(), "KUBECONFIG": str(runner.folder / "nowhere")}
     for overlay in ("prod", "dev", "prod"):
-        *before, last = yaml.safe_load(text.replace("prod", overlay))
+        *before, last = fast_yaml.safe_load(text.replace("prod", overlay))
         done = [runner.shell(step["run"], settings) for step in before if "run" in step]
         assert [one.returncode for one in done] == [0, 4], done[-1].stderr
         assert last["if"] == "${{ !cancelled() }}"

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from reconciler import cli
+from tests import fast_yaml
 from tests.support import ROOT
 
 CLUSTERS = {"hub", "cnaf-gpu", "cnaf-cpu", "lyon-gpu"}
@@ -25,7 +25,8 @@ def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def contents(folder: Path) -> dict[str, Any]:
     return {
-        path.relative_to(folder).as_posix(): yaml.safe_load(path.read_text()) for path in sorted(folder.rglob("*.yaml"))
+        path.relative_to(folder).as_posix(): fast_yaml.safe_load(path.read_text())
+        for path in sorted(folder.rglob("*.yaml"))
     }
 
 
@@ -34,7 +35,7 @@ def test_render_prints_every_object_with_its_name(capsys: Capture) -> None:
     assert cli.execute(["render"]) == 0
     text = capsys.readouterr().out
     names = [line.removeprefix("# ") for line in text.splitlines() if line.startswith("# ")]
-    documents = list(yaml.safe_load_all(text))
+    documents = list(fast_yaml.safe_load_all(text))
     assert len(names) == len(documents) > 30
     assert {name.split("/")[0] for name in names} == CLUSTERS
 
@@ -110,7 +111,7 @@ def test_render_writes_for_the_version_of_the_cluster(example: Path, version: st
     path = example / "fleet" / "clusters.yaml"
     path.write_text(path.read_text().replace('version: "0.19"', f'version: "{version}"'))
     assert cli.execute(["render", "--cluster", "cnaf-cpu"]) == 0
-    documents = list(yaml.safe_load_all(capsys.readouterr().out))
+    documents = list(fast_yaml.safe_load_all(capsys.readouterr().out))
     expected = "kueue.x-k8s.io/v1beta1" if version == "0.14.0" else "kueue.x-k8s.io/v1beta2"
     assert {entry["apiVersion"] for entry in documents if "kueue" in entry["apiVersion"]} == {expected}
 

@@ -4,10 +4,9 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-import yaml
-
 from reconciler.objects import Manifest
 from reconciler.sandbox.programs import PROGRAMS
+from tests import fast_yaml
 from tests.support import ROOT
 
 DEPLOY = ROOT / "deploy"
@@ -22,7 +21,7 @@ def combined(folder: Path, resource: str, *components: str) -> tuple[Manifest, .
     """What a folder of somebody's own gives, which lists parts of deploy/."""
     (folder / "deploy").symlink_to(DEPLOY)
     listed = {"resources": [f"deploy/{resource}"], "components": [f"deploy/{name}" for name in components]}
-    (folder / "kustomization.yaml").write_text(yaml.safe_dump(listed))
+    (folder / "kustomization.yaml").write_text(fast_yaml.safe_dump(listed))
     return built(folder)
 
 
@@ -30,8 +29,8 @@ def built(folder: Path) -> tuple[Manifest, ...]:
     """Needs the sandbox's kubectl."""
     command = [str(PROGRAMS["kubernetes"].binary), "kubectl", "kustomize", str(folder)]
     answer = subprocess.run(command, capture_output=True, text=True, check=True)
-    return tuple(yaml.safe_load_all(answer.stdout))
+    return tuple(fast_yaml.safe_load_all(answer.stdout))
 
 
 def written(path: Path) -> list[Manifest]:
-    return [*yaml.safe_load_all(path.read_text())]
+    return [*fast_yaml.safe_load_all(path.read_text())]

@@ -1,15 +1,14 @@
 """`kfleet bootstrap`: an account on a worker, and the manager's login there."""
 
-import yaml
-
 from reconciler.rights import account_objects, kubestellar_objects
 from reconciler.spec.choices import Role
+from tests import fast_yaml
 from tests.support import Kfleet
 
 
 def test_bootstrap_prints_a_role_for_some_frameworks(kfleet: Kfleet) -> None:
     answer = kfleet("bootstrap", "worker", "east", "--framework", "batch/job", "--kueue-namespace", "queues")
-    objects = [*yaml.safe_load_all(answer.stdout)]
+    objects = [*fast_yaml.safe_load_all(answer.stdout)]
     rules = next(entry for entry in objects if entry["kind"] == "ClusterRole")["rules"]
     jobs = [name for rule in rules for name in rule["resources"] if name.endswith("jobs")]
     assert jobs == ["jobs"]
@@ -18,10 +17,10 @@ def test_bootstrap_prints_a_role_for_some_frameworks(kfleet: Kfleet) -> None:
 
 def test_bootstrap_manager_prints_what_deploy_holds(kfleet: Kfleet) -> None:
     answer = kfleet("bootstrap", "manager")
-    assert [*yaml.safe_load_all(answer.stdout)] == [*account_objects(Role.MANAGER)]
+    assert [*fast_yaml.safe_load_all(answer.stdout)] == [*account_objects(Role.MANAGER)]
     answer = kfleet("bootstrap", "manager", "--kubestellar")
     objects = [*account_objects(Role.MANAGER), *kubestellar_objects()]
-    assert [*yaml.safe_load_all(answer.stdout)] == objects
+    assert [*fast_yaml.safe_load_all(answer.stdout)] == objects
 
 
 def test_bootstrap_refuses_a_name_that_no_object_can_have(kfleet: Kfleet) -> None:

@@ -3,9 +3,9 @@
 import re
 
 import pytest
-import yaml
 
 from reconciler.edges.git import SSH
+from tests import fast_yaml
 from tests.unit.deploy.kustomized import DEPLOY
 
 COMPONENTS = ("monitoring", "kubestellar", "skypilot", "webhook")
@@ -31,8 +31,8 @@ def test_ssh_of_deploy_gives_up_on_silence_like_the_one_of_kfleet(path: str) -> 
 
 def test_script_that_observes_is_mounted_where_the_job_starts_it() -> None:
     folder = DEPLOY / "observe"
-    (made,) = yaml.safe_load((folder / "kustomization.yaml").read_text())["configMapGenerator"]
-    pod = yaml.safe_load((folder / "cronjob.yaml").read_text())["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    (made,) = fast_yaml.safe_load((folder / "kustomization.yaml").read_text())["configMapGenerator"]
+    pod = fast_yaml.safe_load((folder / "cronjob.yaml").read_text())["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     (volume,) = [one for one in pod["volumes"] if one.get("configMap") == {"name": made["name"]}]
     (container,) = pod["containers"]
     (mount,) = [one for one in container["volumeMounts"] if one["name"] == volume["name"]]

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-import yaml
 
 from reconciler.desired import Desired, compute_desired
 from reconciler.objects import ClusterName
@@ -11,6 +10,7 @@ from reconciler.observed import FlavorPlace, Observations
 from reconciler.quantity import parse
 from reconciler.spec import FleetSpec
 from reconciler.spec.kubestellar import Collectors, PolicyShape, policy_name, shape_of_release
+from tests import fast_yaml
 from tests.builders import Document, cluster_document, fleet_document, labelled_flavor, queue, quota, spec_of, tenant
 from tests.unit.desired.desired_objects import manifest_of, quotas_of
 
@@ -25,7 +25,7 @@ def carried_spec(*documents: Document, settings: str = "{}", drained: str = "") 
         cluster_document(name, role, {"site": name[0]}, **({"drain": True} if name == drained else {}))
         for name, role in (("hub", "manager"), ("east", "worker"), ("west", "worker"))
     ]
-    return spec_of(*documents, base=(fleet_document(kubestellar=yaml.safe_load(settings)), *clusters))
+    return spec_of(*documents, base=(fleet_document(kubestellar=fast_yaml.safe_load(settings)), *clusters))
 
 
 def carried_of(*documents: Document, settings: str = "{}", drained: str = "") -> Desired:

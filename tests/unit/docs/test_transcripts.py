@@ -3,8 +3,6 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-import yaml
-
 from reconciler.capacity.model import CapacityLook, Entry, Ledger, Sighting, Source
 from reconciler.cli.observe import observed_table
 from reconciler.edges.folder import read_folder
@@ -16,6 +14,7 @@ from reconciler.quantity import parse
 from reconciler.spec import FleetFiles
 from reconciler.spec.choices import CapacitySource
 from reconciler.status import plan_text
+from tests import fast_yaml
 from tests.builders import ALL_DELETES, cluster_document, fleet_document, master_queue
 from tests.support import ROOT
 from tests.unit.plan.paper_clusters import applied_clusters, plan_of
@@ -54,7 +53,7 @@ def with_tokens(made: Plan) -> Plan:
 def test_readme_shows_what_observe_prints() -> None:
     pools = master_queue("pools", "nats://nats:4222", "interlink.resources")
     pools["spec"]["flavors"][0].pop("canLendTo")
-    text = yaml.safe_dump_all(
+    text = fast_yaml.safe_dump_all(
         [fleet_document("research", policy=ALL_DELETES), cluster_document("hub", "standalone"), pools]
     )
     amounts = {name: parse(amount) for name, amount in (("cpu", "16"), ("memory", "64Gi"), ("pods", "50"))}

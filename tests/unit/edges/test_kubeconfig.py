@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from reconciler.edges.access import open_cluster
 from reconciler.errors import ClusterError
+from tests import fast_yaml
 from tests.cluster.access.test_access import cluster
 
 WORD = "sesame"
@@ -65,7 +65,7 @@ def test_kubeconfig_that_is_broken_is_one_message_without_secrets(
     tmp_path: Path, content: object, problem: str
 ) -> None:
     path = tmp_path / "config"
-    path.write_text("" if content is None else yaml.safe_dump(content))
+    path.write_text("" if content is None else fast_yaml.safe_dump(content))
     with pytest.raises(ClusterError, match=problem) as failure:
         open_cluster(cluster(f"{{kubeconfig: {path}}}"))
     assert WORD not in "".join(traceback.format_exception(failure.value))

@@ -3,12 +3,11 @@
 from collections.abc import Iterable
 from typing import Any
 
-import yaml
-
 from reconciler.desired import compute_desired
 from reconciler.lint import Finding, lint, lint_spec
 from reconciler.lint.catalog.base import BASE
 from reconciler.spec import FleetFiles, FleetSpec, parse_fleet
+from tests import fast_yaml
 from tests.builders import CLUSTERS, Document, complete, loaded, queue, quota
 
 
@@ -41,7 +40,7 @@ def findings_of(spec: FleetSpec) -> tuple[Finding, ...]:
 
 
 def parse_snippet(*snippets: Document | str) -> FleetSpec:
-    text = yaml.safe_dump_all(completed(*snippets), sort_keys=False, width=1000)
+    text = fast_yaml.safe_dump_all(completed(*snippets), sort_keys=False, width=1000)
     return parse_fleet(FleetFiles("test", "", {"fleet/all.yaml": text.encode()}))
 
 

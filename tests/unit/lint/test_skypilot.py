@@ -1,8 +1,8 @@
 """What lint says of teams that use SkyPilot, beside the examples of its rules."""
 
 import pytest
-import yaml
 
+from tests import fast_yaml
 from tests.unit.lint.lint_findings import find
 
 FLEET = """\
@@ -89,6 +89,6 @@ def test_queue_of_another_namespace_is_found_wherever_a_config_map_names_it(conf
             "data": {"config.yaml": config.replace("QUEUE", queue)},
         }
         fleet = FLEET.format(dispatch="none", hub="", east=PODS)
-        return [one.rule for one in find(f"{fleet}---\n{yaml.safe_dump(written)}")]
+        return [one.rule for one in find(f"{fleet}---\n{fast_yaml.safe_dump(written)}")]
 
     assert (found("physics"), found("research")) == (["KF095"], [])

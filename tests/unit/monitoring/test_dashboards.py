@@ -5,7 +5,6 @@ import re
 from datetime import timedelta
 
 import pytest
-import yaml
 
 from reconciler.desired import compute_desired
 from reconciler.desired.monitoring.alerts import rule_groups
@@ -13,6 +12,7 @@ from reconciler.desired.monitoring.gpus import DCGM_METRICS
 from reconciler.desired.monitoring.grafana import COLUMNS, Dashboard, dashboard_json
 from reconciler.desired.monitoring.objects import all_dashboards
 from reconciler.objects import Manifest
+from tests import fast_yaml
 from tests.support import ROOT
 from tests.unit.monitoring.names import expressions, named_metrics
 from tests.unit.plan.paper_clusters import parse
@@ -45,7 +45,9 @@ def test_monitoring_goes_to_the_manager() -> None:
 def test_monitoring_goes_where_it_is_told() -> None:
     found = objects("{clusters: [workers], dashboards: false, alerts: configMap}", HUB, EAST)
     assert set(found) == {"east/ConfigMap/batch/kfleet-science-alerts"}
-    rules = yaml.safe_load(found["east/ConfigMap/batch/kfleet-science-alerts"]["data"]["kfleet-science.rules.yaml"])
+    rules = fast_yaml.safe_load(
+        found["east/ConfigMap/batch/kfleet-science-alerts"]["data"]["kfleet-science.rules.yaml"]
+    )
     assert rules["groups"] == rule_groups("science", timedelta(seconds=90))
     both = objects("{clusters: [manager, workers], namespace: monitoring, alerts: none}", HUB, EAST)
     assert {name.partition("/kfleet-")[0] for name in both} == {"hub/ConfigMap/monitoring", "east/ConfigMap/monitoring"}

@@ -5,8 +5,6 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import yaml
-
 from reconciler.capacity.nodes import Node
 from reconciler.objects import ClusterName, Ref
 from reconciler.placement import (
@@ -21,6 +19,7 @@ from reconciler.placement import (
 )
 from reconciler.quantity import parse
 from reconciler.spec import FleetSpec
+from tests import fast_yaml
 from tests.builders import Document, cluster_document, fleet_document, labelled_flavor, queue, quota, spec_of
 
 NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
@@ -35,7 +34,7 @@ def placement_spec(
         labelled_flavor("a100", {"cpu": 100, "nvidia.com/gpu": 64}),
         queue("q", quota("a100", {"cpu": 100}), dispatch="kubestellar"),
         base=(
-            fleet_document(kubestellar=yaml.safe_load(settings)),
+            fleet_document(kubestellar=fast_yaml.safe_load(settings)),
             cluster_document("hub", "manager"),
             *(cluster_document(name, **(more or {}).get(name, {})) for name in clusters),
         ),

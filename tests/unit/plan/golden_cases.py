@@ -6,8 +6,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from reconciler.credential import Endpoint, read_credential
 from reconciler.desired import compute_desired
 from reconciler.kueue.configuration import Settings
@@ -19,6 +17,7 @@ from reconciler.plan import Looks, Plan, make_plan
 from reconciler.prediction import Prediction
 from reconciler.rollout import SeenConfiguration
 from reconciler.spec import FleetSpec
+from tests import fast_yaml
 from tests.unit.plan.paper_clusters import (
     PaperClusters,
     applied_clusters,
@@ -42,7 +41,7 @@ class GoldenCase:
 
 
 def read_case(name: str) -> GoldenCase:
-    return GoldenCase(**yaml.safe_load((FOLDER / f"{name}.yaml").read_text()))
+    return GoldenCase(**fast_yaml.safe_load((FOLDER / f"{name}.yaml").read_text()))
 
 
 @cache

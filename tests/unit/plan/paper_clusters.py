@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-import yaml
-
 from reconciler.desired import DesiredObject, compute_observed, offline_api, written
 from reconciler.kueue.kinds import GROUP, KIND_BY_NAME
 from reconciler.leavers import Departed, Leavers
@@ -20,6 +18,7 @@ from reconciler.prediction import ClusterView, Prediction
 from reconciler.rollout import SeenConfiguration
 from reconciler.spec import FleetFiles, FleetSpec, parse_fleet
 from reconciler.spec.model import Access, Cluster
+from tests import fast_yaml
 from tests.builders import Document, cluster_document, complete, loaded
 from tests.unit.ownership.server import applied, edited, merged
 
@@ -48,9 +47,9 @@ def parse(*snippets: Document | str) -> FleetSpec:
     """A fleet of these documents, with a policy that allows every delete and one cluster where they name none."""
     documents = loaded(*snippets)
     kinds = {document["kind"] for document in documents}
-    documents += [yaml.safe_load(POLICY)] if "Fleet" not in kinds else []
-    documents += [yaml.safe_load(STANDALONE)] if "Cluster" not in kinds else []
-    text = yaml.safe_dump_all([complete(document) for document in documents], sort_keys=False)
+    documents += [fast_yaml.safe_load(POLICY)] if "Fleet" not in kinds else []
+    documents += [fast_yaml.safe_load(STANDALONE)] if "Cluster" not in kinds else []
+    text = fast_yaml.safe_dump_all([complete(document) for document in documents], sort_keys=False)
     return parse_fleet(FleetFiles("test", REVISION, {"fleet/all.yaml": text.encode()}))
 
 
@@ -182,7 +181,7 @@ def uid_of(cluster: str) -> str:
 
 
 def read_manifest(snippet: str) -> Document:
-    return complete(yaml.safe_load(snippet))
+    return complete(fast_yaml.safe_load(snippet))
 
 
 def _shell(manifest: Manifest) -> Manifest:

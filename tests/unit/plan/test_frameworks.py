@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-import yaml
 
 from reconciler.desired import compute_desired
 from reconciler.objects import ClusterName
@@ -11,6 +10,7 @@ from reconciler.observed import Observations
 from reconciler.plan import Looks, Plan, Refused, make_plan
 from reconciler.ports import ApiKind
 from reconciler.rollout import SeenConfiguration
+from tests import fast_yaml
 from tests.builders import cluster_document, flavor, queue, quota
 from tests.unit.plan.paper_clusters import HUB, PaperClusters, parse, predictions_of, view_of
 
@@ -29,7 +29,7 @@ def plan(
     frameworks: str, *knowing: ClusterName, more: str = "", unreachable: frozenset[ClusterName] = frozenset()
 ) -> Plan:
     """Of a manager with these frameworks, and workers that know RayJobs or do not."""
-    config = {"integrations": {"frameworks": yaml.safe_load(frameworks)}}
+    config = {"integrations": {"frameworks": fast_yaml.safe_load(frameworks)}}
     spec = parse(
         cluster_document("hub", "manager", kueue={"config": config}),
         cluster_document("east"),

@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
-import yaml
 
 from reconciler.desired import compute_desired
 from reconciler.desired.skypilot import configuration_text
 from reconciler.pipeline.offline import compute
 from reconciler.spec import FleetFiles, FleetSpec, parse_fleet
+from tests import fast_yaml
 from tests.cluster.skypilot.example_live_fleet import EXAMPLES, NAMES
 from tests.support import SEEDS, Kfleet
 
@@ -80,7 +80,7 @@ def skypilot_spec(skypilot: str, dispatch: str = "none") -> FleetSpec:
 )
 def test_server_config_sends_pods_to_the_queue_of_the_team(skypilot: str, config: dict[str, Any]) -> None:
     (tenant,) = skypilot_spec(skypilot).tenants
-    assert yaml.safe_load(configuration_text(tenant)) == config
+    assert fast_yaml.safe_load(configuration_text(tenant)) == config
 
 
 @pytest.mark.parametrize(("dispatch", "cluster"), [("none", "east"), ("multikueue", "hub")])
@@ -148,7 +148,9 @@ def test_examples_have_nothing_against_them_and_finite_quotas(name: str) -> None
 
 def test_render_prints_the_config_of_one_team(kfleet: Kfleet) -> None:
     example = ("render", "--repo", str(EXAMPLES.parent.parent), "--path", "docs/examples/skypilot-cohort", "--skypilot")
-    assert yaml.safe_load(kfleet(*example, "team2").stdout) == {"kubernetes": {"kueue": {"local_queue_name": "team2"}}}
+    assert fast_yaml.safe_load(kfleet(*example, "team2").stdout) == {
+        "kubernetes": {"kueue": {"local_queue_name": "team2"}}
+    }
     wrong = kfleet(*example, "team3")
     assert wrong.returncode == 2
     assert "no team 'team3' uses SkyPilot; those that do: team1, team2" in wrong.stderr

@@ -2,7 +2,6 @@ from datetime import timedelta
 from fractions import Fraction
 
 import pytest
-import yaml
 
 from reconciler.objects import ClusterName
 from reconciler.quantity import Percent, Quantity, parse
@@ -13,6 +12,7 @@ from reconciler.spec.model import Access, AdmissionCheck, ClusterSelector, Secre
 from reconciler.spec.nats import TextRef
 from reconciler.spec.selector import LabelSelector, parse_selector
 from reconciler.spec.targets import Targets
+from tests import fast_yaml
 from tests.support import ROOT
 from tests.unit.spec.fleet_texts import EAST, FLEET, HUB, QUEUE, WEST, files, parsed, problems, problems_of
 from tests.unit.spec.whole_documents import WHOLE
@@ -67,7 +67,7 @@ def test_fleet_fills_in_defaults() -> None:
 
 def test_fleet_reads_where_the_logins_of_buses_are_kept() -> None:
     fleets = [WHOLE["Fleet"], WHOLE["Cluster"]]
-    spec = parse_fleet(files(fleet__all=yaml.safe_dump_all(fleets)))
+    spec = parse_fleet(files(fleet__all=fast_yaml.safe_dump_all(fleets)))
     first, second, third = spec.fleet.nats
     assert (first.servers, first.user, first.password, first.key) == (("nats://a",), "u", TextRef("E"), TextRef("E"))
     assert (second.token, second.ca) == (TextRef(file="f"), TextRef(file="f"))
@@ -77,7 +77,7 @@ def test_fleet_reads_where_the_logins_of_buses_are_kept() -> None:
 
 def test_fleet_reads_every_field() -> None:
     kinds = [each for kind, each in WHOLE.items() if kind not in ("Overlay", "MasterQueue")]
-    spec = parse_fleet(files(fleet__all=yaml.safe_dump_all(kinds)))
+    spec = parse_fleet(files(fleet__all=fast_yaml.safe_dump_all(kinds)))
     capacity = CapacityPolicy(
         Percent(Fraction(1, 20)), timedelta(minutes=2), timedelta(minutes=90), timedelta(milliseconds=500)
     )
@@ -113,7 +113,7 @@ def test_fleet_knows_where_each_field_stands() -> None:
 
 
 def test_master_queue_is_read_as_its_crd_reads_it() -> None:
-    text = yaml.safe_dump(WHOLE["MasterQueue"])
+    text = fast_yaml.safe_dump(WHOLE["MasterQueue"])
     queue = parsed(EAST, text).master_queues[0]
     assert queue.targets == Targets(words=("east",))
     assert queue.template is not None

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
@@ -15,6 +14,7 @@ from reconciler.spec.accept import compile_schema
 from reconciler.spec.document import Document, field_text
 from reconciler.spec.schema import FILES, check_schema, load_schema, schema_folder
 from reconciler.spec.violations import find_violations
+from tests import fast_yaml
 from tests.unit.spec.fleet_texts import problems_of
 from tests.unit.spec.whole_documents import WHOLE
 
@@ -45,7 +45,7 @@ def planted(value: Any, path: Path, wrong: Any) -> Any:
 
 
 def whole_document(value: Any) -> Document:
-    text = yaml.safe_dump(value, sort_keys=False)
+    text = fast_yaml.safe_dump(value, sort_keys=False)
     return Document("a.yaml", 1, value, text)
 
 
@@ -155,5 +155,5 @@ def test_any_wrong_value_ends_in_messages(kind: str) -> None:
     for path in positions(WHOLE[kind]):
         for wrong in WRONG:
             value = planted(WHOLE[kind], path, wrong)
-            text = yaml.safe_dump(value, sort_keys=False)
+            text = fast_yaml.safe_dump(value, sort_keys=False)
             assert all(problem.startswith("fleet") for problem in problems_of(text))

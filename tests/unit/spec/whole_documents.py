@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import yaml
+from tests import fast_yaml
 
 _TEXT = """\
 apiVersion: kfleet.dev/v1alpha1
@@ -151,4 +151,4 @@ spec:
     nominalQuota: {}
     localFlavor: {}
 """
-WHOLE: dict[str, Any] = {each["kind"]: each for each in yaml.safe_load_all(_TEXT)}
+WHOLE: dict[str, Any] = {each["kind"]: each for each in fast_yaml.safe_load_all(_TEXT)}
