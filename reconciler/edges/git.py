@@ -7,12 +7,12 @@ out of the tree. A repository that is named by a URL is kept as a bare clone in 
 import hashlib
 import os
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Self
-from urllib.parse import urlsplit
 
 from git import Commit, Repo
 from git.exc import GitCommandError, InvalidGitRepositoryError, NoSuchPathError
@@ -32,6 +32,8 @@ _SCP_LIKE = re.compile(r"(?:[A-Za-z0-9._-]+@)?[A-Za-z0-9][A-Za-z0-9.-]*:[^:].*")
 # A whole commit, HEAD, or a ref with its kind: git takes these as they are.
 _EXACT = re.compile(r"(?:[0-9a-f]{40}|HEAD|@)(?:[~^@].*)?|(?:refs|heads|tags|remotes)/.*")
 _SYMLINK_MODE = 0o120000
+_END_OF_HOST = re.compile("[/?#]")
+_QUERY = re.compile(r"\?[^\s'\"]+")
 _ENVIRONMENT = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_ALLOW_PROTOCOL": ":".join(TRANSPORTS),
@@ -119,10 +121,24 @@ class Repository:
             self._fetch_into_clone("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
 
     def _fetch_into_clone(self, *refs: str) -> None:
-        with self._asked("cannot be fetched"):
-            # The URL is not kept in the clone: it may hold a password.
-            arguments = ("--prune", "--no-recurse-submodules", "--end-of-options", self._source, *refs)
+        # The URL is not kept in the clone: it may hold a password.
+        arguments = ("--prune", "--no-recurse-submodules", "--end-of-options", self._source, *refs)
+        try:
             self._repo.git.fetch(*arguments, kill_after_timeout=FETCH_SECONDS)
+        except (GitCommandError, OSError):
+            is_mended = self._remove_old_locks()
+            with self._asked("cannot be fetched"):
+                if not is_mended:
+                    raise
+                self._repo.git.fetch(*arguments, kill_after_timeout=FETCH_SECONDS)
+
+    def _remove_old_locks(self) -> bool:
+        """Remove what a killed fetch left in the clone; a lock that is older than any fetch may take is such a one."""
+        oldest = time.time() - FETCH_SECONDS
+        left = [path for path in Path(self._repo.git_dir).rglob("*.lock") if path.stat().st_mtime < oldest]
+        for path in left:
+            path.unlink(missing_ok=True)
+        return bool(left)
 
     def read(self, revision: str, path: str = "fleet") -> FleetFiles:
         """The files of one revision, from the object store."""
@@ -184,8 +200,8 @@ class Repository:
         except (GitCommandError, ValueError, OSError) as error:
             text = error.stderr if isinstance(error, GitCommandError) else str(error)
             reason = " ".join(text.replace("stderr:", "").split()).strip("' ")
-            user = _user(self._source)
-            masked = reason.replace(user, "***") if user else reason
+            login = _login(self._source)
+            masked = _QUERY.sub("?***", reason.replace(login, "***") if login else reason)
             # Without its cause, which holds the command line and with it the password.
             raise GitError(self.origin, f"{problem}: {masked}" if masked else problem) from None
 
@@ -198,6 +214,7 @@ def open_repository(source: str, *, cache: Path | None = None) -> Repository:
         except (InvalidGitRepositoryError, NoSuchPathError) as error:
             raise GitError(source, "is no git repository") from error
     _check_transport(source)
+    _check_login(source)
     folder = (cache or _cache_folder()) / hashlib.sha256(source.encode()).hexdigest()[:32]
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -218,13 +235,18 @@ def is_repository(path: str) -> bool:
 
 
 def mask(source: str) -> str:
-    """The source without user and password, fit for a message."""
-    user = _user(source)
-    return source.replace(f"{user}@", "***@", 1) if user else source
+    """The source without user, password and query, fit for a message."""
+    login = _login(source)
+    return _QUERY.sub("?***", source.replace(f"{login}@", "***@", 1) if login else source)
 
 
-def _user(source: str) -> str:
-    return urlsplit(source).netloc.rpartition("@")[0] if "://" in source else ""
+def _login(source: str) -> str:
+    """User and password of a URL, also where a character stands in them that ends the part with the host."""
+    rest = source.partition("://")[2]
+    host = _END_OF_HOST.split(rest, maxsplit=1)[0]
+    if "@" in host:
+        return host.rpartition("@")[0]
+    return rest.rpartition("@")[0] if ":" in host else ""
 
 
 def _name(entry: Tree | Blob | Submodule) -> str:
@@ -234,6 +256,11 @@ def _name(entry: Tree | Blob | Submodule) -> str:
 
 def is_url(source: str) -> bool:
     return "://" in source or "::" in source or (bool(_SCP_LIKE.fullmatch(source)) and not Path(source).exists())
+
+
+def _check_login(source: str) -> None:
+    if _END_OF_HOST.search(_login(source)):
+        raise GitError(mask(source), "its user or password holds '/', '?' or '#': write %2F, %3F or %23 instead")
 
 
 def _check_transport(source: str) -> None:

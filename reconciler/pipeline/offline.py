@@ -13,6 +13,7 @@ from reconciler.objects import ClusterName, Manifest
 from reconciler.observed import NOTHING_SEEN, Observations
 from reconciler.placement import PlacementLook
 from reconciler.spec import FleetFiles, FleetSpec, parse_fleet
+from reconciler.spec.files import overlays_beside
 
 UNREADABLE = "KF000"
 
@@ -65,10 +66,10 @@ def committed(source: Source) -> Source:
     if Path(source.path).is_absolute() or not is_repository(source.repo):
         raise RefusedError(f"{source.repo}: is no git repository, so there is no commit to apply; see --working-tree")
     with open_repository(source.repo) as repository:
-        if repository.is_dirty(source.path):
-            raise RefusedError(
-                f"{source.repo}: {source.path} holds changes that are not committed; commit them, or see --working-tree"
-            )
+        for folder in (source.path, overlays_beside(source.path)):
+            if repository.is_dirty(folder):
+                problem = f"{folder} holds changes that are not committed; commit them, or see --working-tree"
+                raise RefusedError(f"{source.repo}: {problem}")
         return replace(source, revision=repository.resolve("HEAD"))
 
 

@@ -21,6 +21,9 @@ from reconciler.sandbox.fleet import Sandbox
 from reconciler.spec import FleetFiles, parse_fleet
 from reconciler.spec.model import Cluster
 from tests import fast_yaml
+from tests.cluster.accounts import account
+
+EXEC = "client.authentication.k8s.io/v1"
 
 
 def cluster(access: str) -> Cluster:
@@ -90,6 +93,52 @@ def test_access_by_a_secret_of_garbage_is_one_message(fleet: Sandbox, unique: st
             uid_through(reference, manager=manager)
     finally:
         manager.delete(f"/api/v1/namespaces/kueue-system/secrets/{unique}")
+
+
+@pytest.mark.parametrize(
+    ("noun", "field", "value"),
+    [
+        ("user", "exec", {"apiVersion": "client.authentication.k8s.io/v1", "command": "{folder}/plugin"}),
+        ("user", "auth-provider", {"name": "oidc"}),
+        ("user", "tokenFile", "{folder}/token"),
+        ("user", "client-key", "{folder}/key"),
+        ("cluster", "certificate-authority", "{folder}/ca"),
+        ("cluster", "proxy-url", "http://127.0.0.1:1"),
+    ],
+)
+def test_access_by_a_secret_runs_no_command_and_reads_no_file(
+    fleet: Sandbox, unique: str, tmp_path: Path, noun: str, field: str, value: Any
+) -> None:
+    """Who may write Secrets on the manager does not become the operator of kfleet by that."""
+    (tmp_path / "plugin").write_text(f"#!/bin/sh\ntouch {tmp_path / 'ran'}\n")
+    (tmp_path / "plugin").chmod(0o755)
+    content = fast_yaml.safe_load((fleet.folder / "worker1" / "kubeconfig").read_text())
+    planted = json.loads(json.dumps(value).replace("{folder}", str(tmp_path)))
+    content[f"{noun}s"][0][noun] |= {field: planted}
+    data = {"kubeconfig": b64encode(fast_yaml.safe_dump(content).encode()).decode()}
+    metadata = {"name": unique, "namespace": "kueue-system"}
+    manager = fleet.api("manager")
+    manager.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})
+    try:
+        with pytest.raises(ClusterError, match=f"has {field}; a kubeconfig in a Secret holds inline data only"):
+            uid_through(f"{{secretRef: {{namespace: kueue-system, name: {unique}}}}}", manager=manager)
+    finally:
+        manager.delete(f"/api/v1/namespaces/kueue-system/secrets/{unique}")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_access_with_the_token_of_a_plugin(fleet: Sandbox, unique: str, tmp_path: Path) -> None:
+    """Who has no other login is known to the server by the token."""
+    rules = [{"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]}]
+    with account(fleet.api("worker1"), unique, rules) as visiting:
+        status = {"token": visiting.access.token}
+        told = json.dumps({"apiVersion": EXEC, "kind": "ExecCredential", "status": status})
+        (tmp_path / "plugin").write_text(f"#!/bin/sh\ncat <<'E'\n{told}\nE\n")
+        (tmp_path / "plugin").chmod(0o755)
+        content = fast_yaml.safe_load((fleet.folder / "worker1" / "kubeconfig").read_text())
+        content["users"][0]["user"] = {"exec": {"apiVersion": EXEC, "command": "./plugin"}}
+        (tmp_path / "config").write_text(fast_yaml.safe_dump(content))
+        assert uid_through(f"{{kubeconfig: {tmp_path / 'config'}}}") == uid_of(fleet)
 
 
 def test_access_with_a_token_that_is_not_accepted_says_what_to_do(fleet: Sandbox, tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ class Fault:
     status: int = 0
     reason: str = ""
     retry_after: str = ""
+    page: str = ""  # what is answered in place of a Status, as a load balancer does
     after: int = 0
     times: int = 1
     is_dry_run: bool = False
@@ -155,7 +156,8 @@ class _Handler(BaseHTTPRequestHandler):
         if fault is None:
             self._forward(body)
         elif fault.deed is Deed.ANSWER:
-            self._answer(fault.status, _refusal(fault), "application/json", fault.retry_after)
+            body, kind = (fault.page.encode(), "text/html") if fault.page else (_refusal(fault), "application/json")
+            self._answer(fault.status, body, kind, fault.retry_after)
         elif fault.deed is Deed.HOLD_ANSWER:
             self._forward(body, self.server.proxy.hold)
         elif fault.deed is Deed.HOLD and self.server.proxy.hold():

@@ -25,6 +25,9 @@ from tests.cluster.multikueue.drains import (
 from tests.support import eventually
 
 BLIND = Fault(Deed.ANSWER, "/multikueueconfigs", "GET", status=500, reason="InternalError")
+PAGE = "<html><title>404 Not Found</title></html>"
+LOST_BY_A_PROXY = Fault(Deed.ANSWER, "/multikueueconfigs", "GET", status=404, page=PAGE, times=2)
+FORGOTTEN_BY_A_PROXY = Fault(Deed.ANSWER, "/configmaps/kfleet-", "GET", status=404, page=PAGE)
 MANY_DELETES = {"prune": {"maxDeletes": 100, "maxPercent": 100}}
 DENIED = Fault(Deed.ANSWER, "/multikueueconfigs/", status=403, reason="Forbidden", times=1000)
 
@@ -64,8 +67,9 @@ def has_login(live_fleet: LiveFleet, worker: str) -> bool:
     return is_known and live_fleet.members(worker).keys() >= {*parts}
 
 
+@pytest.mark.parametrize("fault", [BLIND, LOST_BY_A_PROXY], ids=["500", "404 of a proxy"])
 def test_failed_look_at_the_configs_takes_nothing_from_a_worker_that_leaves(
-    wide_live_fleet: LiveFleet, proxy: FaultProxy
+    wide_live_fleet: LiveFleet, proxy: FaultProxy, fault: Fault
 ) -> None:
     start_fleet(wide_live_fleet)
     births = Births(wide_live_fleet)
@@ -77,10 +81,10 @@ def test_failed_look_at_the_configs_takes_nothing_from_a_worker_that_leaves(
     for change in (left_queue, left_spec):
         commit_fleet(wide_live_fleet, **change)
         change_manager(wide_live_fleet, proxy)
-        proxy.inject(BLIND)
+        proxy.inject(fault)
         planned = wide_live_fleet.plan()
         assert (planned.code, set(planned.actions.values())) == (4, {"hold"}), planned
-        proxy.inject(BLIND)
+        proxy.inject(fault)
         blind = wide_live_fleet.apply()
         assert blind.code == 4, blind
         assert f"gap: {wide_live_fleet.name}-{other_than(gone)}: jobs of MultiKueue: " in blind.out
@@ -92,6 +96,25 @@ def test_failed_look_at_the_configs_takes_nothing_from_a_worker_that_leaves(
     apply_until(wide_live_fleet, gone)
     assert is_complete(wide_live_fleet, "kept")
     assert births.of("kept") == [gone]
+
+
+def test_inventory_that_a_proxy_does_not_find_forgets_no_worker_that_leaves(
+    wide_live_fleet: LiveFleet, proxy: FaultProxy
+) -> None:
+    start_fleet(wide_live_fleet)
+    submit(wide_live_fleet, "kept")
+    gone = where(wide_live_fleet, "kept")
+    commit_fleet(wide_live_fleet, without=[gone])
+    change_manager(wide_live_fleet, proxy)
+    before = wide_live_fleet.api("manager").get(wide_live_fleet.set_name.path)["metadata"]["annotations"]
+    proxy.inject(FORGOTTEN_BY_A_PROXY)
+    applied = wide_live_fleet.apply()
+    assert applied.code != 0 and "does not answer like an API server" in applied.out + applied.err, applied
+    after = wide_live_fleet.api("manager").get(wide_live_fleet.set_name.path)["metadata"]["annotations"]
+    assert (after, gone in seats(wide_live_fleet)) == (before, True)
+    end(wide_live_fleet, gone, "kept")
+    apply_until(wide_live_fleet, gone)
+    assert is_complete(wide_live_fleet, "kept")
 
 
 def test_worker_keeps_its_login_when_the_last_queue_goes_while_a_job_runs(wide_live_fleet: LiveFleet) -> None:

@@ -1,13 +1,15 @@
 """Against real repositories, made by git itself."""
 
+import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
 from reconciler.edges import folder
-from reconciler.edges.git import Repository, is_repository, mask, open_repository
+from reconciler.edges.git import FETCH_SECONDS, Repository, is_repository, mask, open_repository
 from reconciler.errors import GitError
 from reconciler.spec import files as limits
 
@@ -214,6 +216,36 @@ def test_url_is_cloned_and_then_fetched(repo: Path, tmp_path: Path) -> None:
     assert len(list(cache.iterdir())) == 1
 
 
+def lock_in_the_clone(cache: Path, age: float) -> Path:
+    """What a fetch leaves that was killed while it wrote a branch."""
+    (clone,) = cache.iterdir()
+    lock = clone / "refs" / "heads" / "main.lock"
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    lock.touch()
+    os.utime(lock, (time.time() - age, time.time() - age))
+    return lock
+
+
+def test_lock_of_a_killed_fetch_is_removed(repo: Path, tmp_path: Path) -> None:
+    url = repo.as_uri()
+    open_repository(url, cache=tmp_path / "cache").__exit__(None, None, None)
+    wanted = commit(repo, fleet__a="a: 2")
+    lock = lock_in_the_clone(tmp_path / "cache", FETCH_SECONDS + 60)
+    with open_repository(url, cache=tmp_path / "cache") as clone:
+        assert clone.resolve("main") == wanted
+    assert not lock.exists()
+
+
+def test_lock_that_a_fetch_may_still_hold_is_left_alone(repo: Path, tmp_path: Path) -> None:
+    url = repo.as_uri()
+    open_repository(url, cache=tmp_path / "cache").__exit__(None, None, None)
+    commit(repo, fleet__a="a: 2")
+    lock = lock_in_the_clone(tmp_path / "cache", 1)
+    with pytest.raises(GitError, match=r"cannot be fetched: .*main\.lock"):
+        open_repository(url, cache=tmp_path / "cache")
+    assert lock.exists()
+
+
 def test_fetch_that_fails_keeps_what_is_there(repo: Path, tmp_path: Path) -> None:
     with open_repository(repo.as_uri(), cache=tmp_path / "cache") as repository:
         repo.rename(tmp_path / "gone")
@@ -267,6 +299,14 @@ def test_password_is_masked_everywhere(tmp_path: Path, transport: str, where: st
     assert not any(b"hunter2" in content for content in written)
 
 
+@pytest.mark.parametrize("password", ["hun#ter2", "hun/ter2", "hun?ter2", "12/34"])
+def test_password_with_characters_that_end_a_host_is_refused_without_it(tmp_path: Path, password: str) -> None:
+    with pytest.raises(GitError) as caught:
+        open_repository(f"https://bot:{password}@git.example.org/x.git", cache=tmp_path)
+    assert str(caught.value).startswith("https://***@git.example.org/x.git: its user or password holds '/'")
+    assert password not in f"{caught.value!r} {caught.value.__context__!r}" and list(tmp_path.iterdir()) == []
+
+
 def test_password_in_what_a_transport_prints_is_masked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ssh = tmp_path / "ssh"
     ssh.write_text('#!/bin/sh\necho "no way to $*" >&2\nexit 1\n')
@@ -281,6 +321,10 @@ def test_password_in_what_a_transport_prints_is_masked(tmp_path: Path, monkeypat
 @pytest.mark.parametrize(
     ("source", "masked"),
     [
+        ("https://bot:s3cr#et@host/x.git", "https://***@host/x.git"),
+        ("https://bot:pa/ss@host/x.git", "https://***@host/x.git"),
+        ("https://host/x.git?private_token=glpat-secret", "https://host/x.git?***"),
+        ("https://host/x@v2.git", "https://host/x@v2.git"),
         ("https://token@example.org/x", "https://***@example.org/x"),
         ("ssh://git@example.org/x", "ssh://***@example.org/x"),
         ("git@example.org:x", "git@example.org:x"),
