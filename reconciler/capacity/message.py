@@ -11,13 +11,20 @@ from reconciler.kueue.reading import as_list, as_map, quantity_at
 from reconciler.kueue.syntax import problem_of_label_key, problem_of_label_value
 from reconciler.objects import Manifest
 from reconciler.observed import Amounts
-from reconciler.quantity import ZERO, Quantity
+from reconciler.quantity import NANO, ZERO, Quantity
 
 LARGEST = 16 * 1024
 MOST_RESOURCES = 32
 MOST_LABELS = 32
 # Kueue takes eight, and one of them is the virtual node's own.
 MOST_TAINTS = 7
+# Kueue adds quotas up in 64 bits, CPUs in thousandths.
+MOST_CPUS = Quantity(10**9 * NANO)
+MOST_OF_ANYTHING = Quantity(2**60 * NANO)
+# Labels of these domains mean something to controllers: an object with one may be deleted by them, or taken for theirs.
+# Where a pool lies is for the pool to say.
+PLACE_DOMAIN = "topology.kubernetes.io"
+RESERVED_DOMAINS = ("kubernetes.io", "k8s.io", "kfleet.dev", "fluxcd.io", "argoproj.io", "helm.sh", "x-k8s.io")
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _SHOWN = 60
 
@@ -77,6 +84,10 @@ def _read_amount(name: str, value: Any) -> Quantity:
     amount = quantity_at(value)
     if amount is None or amount < ZERO:
         raise BadMessageError(f"quotas: {name}: {_shown(value)} is no quantity of 0 or more")
+    if amount > (MOST_CPUS if name == "cpu" else MOST_OF_ANYTHING):
+        raise BadMessageError(f"quotas: {name}: {_shown(value)} is more than any pool has")
+    if ("/" in name or name == "pods") and amount.nanos % NANO:
+        raise BadMessageError(f"quotas: {name}: {_shown(value)} is not a whole number, and {name} has no parts")
     return amount
 
 
@@ -87,9 +98,18 @@ def _read_labels(entries: Any) -> tuple[Mapping[str, str], tuple[str, ...]]:
         key, equals, value = str(entry).partition("=")
         if not equals or "=" in value or problem_of_label_key(key) or problem_of_label_value(value):
             problems.append(f"label {_shown(entry)} is left out: write it like site=cnaf")
+        elif _is_reserved(key):
+            problems.append(f"label {_shown(entry)} is left out: a pool does not set labels of this domain")
         else:
             labels[key] = value
     return labels, tuple(problems)
+
+
+def _is_reserved(key: str) -> bool:
+    domain = key.rpartition("/")[0]
+    return domain != PLACE_DOMAIN and any(
+        domain == reserved or domain.endswith(f".{reserved}") for reserved in RESERVED_DOMAINS
+    )
 
 
 def _read_taints(entries: Any) -> tuple[tuple[Manifest, ...], tuple[str, ...]]:

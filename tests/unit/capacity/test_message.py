@@ -40,6 +40,11 @@ def test_announcement_may_say_little_and_any_resource() -> None:
         (b'{"quotas": {"cpu": -1}}', "cpu: -1 is no quantity of 0 or more"),
         (b'{"quotas": {"cpu": 0.5}}', "cpu: 0.5 is no quantity"),
         (b'{"quotas": {"c p u": 1}}', "quotas: "),
+        (b'{"quotas": {"cpu": "1e30"}}', "cpu: '1e30' is more than any pool has"),
+        (b'{"quotas": {"cpu": "1000000001"}}', "is more than any pool has"),
+        (b'{"quotas": {"memory": "2Ei"}}', "memory: '2Ei' is more than any pool has"),
+        (b'{"quotas": {"nvidia.com/gpu": "500m"}}', "'500m' is not a whole number, and nvidia.com/gpu has no parts"),
+        (b'{"quotas": {"pods": "1500m"}}', "pods: '1500m' is not a whole number"),
         (json.dumps({"quotas": {f"r{number}": 1 for number in range(33)}}).encode(), "at most 32 are read"),
     ],
 )
@@ -48,12 +53,26 @@ def test_bad_message_says_why_it_changes_nothing(payload: bytes, problem: str) -
         read_announcement(payload)
 
 
+def test_announcement_may_use_all_that_a_pool_can_have() -> None:
+    said = read_announcement(
+        b'{"quotas": {"cpu": "1G", "memory": "1Ei", "nvidia.com/gpu": "8"}, "labels": '
+        b'["topology.kubernetes.io/zone=north", "example.org/site=cnaf"]}'
+    )
+    assert said.amounts == amounts(cpu="1G", memory="1Ei", **{"nvidia.com/gpu": 8})
+    assert said.labels == {"topology.kubernetes.io/zone": "north", "example.org/site": "cnaf"}
+    assert said.problems == ()
+
+
 @pytest.mark.parametrize(
     ("part", "problem"),
     [
         ({"labels": ["site"]}, "label 'site' is left out"),
         ({"labels": ["a=b=c"]}, "label 'a=b=c' is left out"),
         ({"labels": ["site=no good"]}, "is left out"),
+        ({"labels": ["app.kubernetes.io/instance=x"]}, "a pool does not set labels of this domain"),
+        ({"labels": ["applyset.kubernetes.io/id=x"]}, "a pool does not set labels of this domain"),
+        ({"labels": ["kustomize.toolkit.fluxcd.io/name=x"]}, "a pool does not set labels of this domain"),
+        ({"labels": ["kfleet.dev/fleet=x"]}, "a pool does not set labels of this domain"),
         ({"labels": "site=cnaf"}, "labels are left out: they are no list"),
         ({"labels": [f"l{number}=x" for number in range(40)]}, "8 labels are left out: at most 32 are read"),
         ({"taints": ["k=v"]}, "taint 'k=v' is left out"),
