@@ -26,7 +26,7 @@ from reconciler.sandbox.programs import DEFAULT_KUEUE, PROGRAMS
 from reconciler.sandbox.wish import Wish
 from tests.builders import namespace_object
 from tests.cluster.definitions import held_definitions
-from tests.parallel import Parallel, write_groups
+from tests.parallel import Parallel, count_workers, write_groups
 from tests.process_state import differences, process_state
 from tests.support import OLD_KUEUE, Kfleet, kfleet_program
 from tests.tiers import is_cluster_test, mark_tiers
@@ -55,6 +55,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     if hasattr(session.config, "workerinput"):
         write_groups(session.config, session.items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Here and not among the hooks of Parallel: xdist asks before any plugin can be registered."""
+    return count_workers(config)
 
 
 class Failures:

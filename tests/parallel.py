@@ -41,15 +41,6 @@ class Parallel:
         self._groups = Path(self._folder.name) / "groups.json"
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_auto_num_workers(self, config: pytest.Config) -> int:
-        """`-n logical` is for tests without servers, `-n auto` for those that have a fleet each."""
-        if config.option.numprocesses == "logical":
-            return this_machine().cores
-        print(raise_instances() or "inotify instances: enough")  # noqa: T201  (the header of pytest comes later)
-        print(f"workers: {this_machine().workers}, by {this_machine()}")  # noqa: T201
-        return this_machine().workers
-
-    @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         node.workerinput[_GROUPS] = str(self._groups)
 
@@ -59,6 +50,15 @@ class Parallel:
 
     def pytest_unconfigure(self) -> None:
         self._folder.cleanup()
+
+
+def count_workers(config: pytest.Config) -> int:
+    """`-n logical` is for tests without servers, `-n auto` for those that have a fleet each."""
+    if config.option.numprocesses == "logical":
+        return this_machine().cores
+    print(raise_instances() or "inotify instances: enough")  # noqa: T201  (the header of pytest comes later)
+    print(f"workers: {this_machine().workers}, by {this_machine()}")  # noqa: T201
+    return this_machine().workers
 
 
 def write_groups(config: pytest.Config, items: list[pytest.Item]) -> None:
