@@ -8,6 +8,7 @@ from reconciler.observed import Observations, PoolPlace
 from tests.builders import spec_of
 from tests.unit.capacity.ledgers import START, amounts
 from tests.unit.capacity.test_masterqueue import MASTER, pool
+from tests.unit.ownership.server import merged
 
 NOBODY: frozenset[str] = frozenset()
 
@@ -54,3 +55,10 @@ def test_pool_that_nobody_asks_for_any_more_is_forgotten() -> None:
 
 def test_nothing_is_recalled_from_an_empty_cluster() -> None:
     assert recall_pools(spec_of(MASTER).master_queues[0], (), (), NOBODY, START) == ()
+
+
+def test_labels_by_which_kfleet_tracks_a_flavor_are_not_those_of_its_pool() -> None:
+    queues, flavors = live(pool("cnaf", labels={"site": "cnaf"}))
+    tracked = [merged(one, {"metadata": {"labels": {"applyset.kubernetes.io/part-of": "x"}}}) for one in flavors]
+    (recalled_pool,) = recall_pools(spec_of(MASTER).master_queues[0], queues, tracked, NOBODY, START)
+    assert recalled_pool.labels == {"site": "cnaf"}

@@ -105,3 +105,9 @@ def test_restart_changes_nothing_that_counts() -> None:
 
 def _pool(number: int) -> Source:
     return Source(CapacitySource.NATS, PoolPlace("nats:4222", "interlink.resources", f"pool-{number:04}"))
+
+
+def test_ledger_takes_the_place_of_one_that_was_packed() -> None:
+    """What is applied names the other field too, so that nothing of the older ledger stays there."""
+    content = ledger_content(EMPTY)
+    assert content == {"data": {"ledger.json": '{"format":1,"sources":[]}'}, "binaryData": {}}

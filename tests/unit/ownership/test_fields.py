@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from reconciler.objects import Manifest
-from reconciler.ownership.fields import applied_by, is_settled, owned_paths, owners_at
+from reconciler.ownership.fields import applied_by, has_applied, is_settled, owned_paths, owners_at
 from tests.unit.ownership.server import applied, edited, merged
 
 KUEUE = "kueue.x-k8s.io/v1beta2"
@@ -242,3 +242,18 @@ def test_owners_at_leaves_out_who_asks() -> None:
 
 def test_owners_at_finds_no_owner_in_an_entry_without_fields() -> None:
     assert owners_at(with_tree({}, manager="somebody"), ("spec", "cohortName"), but="kfleet") == ()
+
+
+@pytest.mark.parametrize(("version", "has"), [("", True), (KUEUE, True), ("kueue.x-k8s.io/v1beta1", False)])
+def test_has_applied_in_the_version_that_is_asked_for(version: str, *, has: bool) -> None:
+    assert has_applied(LIVE, "kfleet", version) is has
+    assert not has_applied(LIVE, "other", version)
+
+
+@pytest.mark.parametrize("labels", [{}, {"team": "a"}])
+def test_is_settled_asks_the_server_where_others_own_fields_in_a_map_that_is_empty_in_git(labels: Manifest) -> None:
+    wanted = {"apiVersion": KUEUE, "kind": "Cohort", "metadata": {"name": "c", "labels": {}}}
+    entry = {"manager": "kfleet", "operation": "Apply", "apiVersion": KUEUE}
+    tree = {"f:metadata": {"f:labels": {".": {}}}}
+    live = {**wanted, "metadata": {"name": "c", "labels": labels, "managedFields": [{**entry, "fieldsV1": tree}]}}
+    assert settled(live, wanted) is not bool(labels)

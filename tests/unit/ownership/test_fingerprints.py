@@ -62,3 +62,9 @@ def test_text_of_very_many_fingerprints_is_none_at_all() -> None:
 @pytest.mark.parametrize("text", ["", "%", "abc"])
 def test_text_that_is_none_of_ours_says_nothing(text: str) -> None:
     assert read_text(text) == frozenset()
+
+
+def test_fingerprints_know_quantities_in_items_of_lists() -> None:
+    place = ("spec", "limits", 0, "cpu")
+    assert fingerprints("1", place) == fingerprints("1000m", place)
+    assert fingerprints("1", place) != fingerprints("1", ("spec", "limits", 1, "cpu"))

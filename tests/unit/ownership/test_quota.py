@@ -92,3 +92,26 @@ def test_quota_management_that_somebody_set_on_the_config_counts() -> None:
 def test_quota_is_left_alone_where_the_queue_itself_says_so(status: dict[str, Any], writer: str) -> None:
     (queue,) = leave_quotas(entries(QUEUE), with_queue(live_of(QUEUE), status=status))
     assert queue.notes == (f"{writer} writes its quota, which kfleet leaves alone",)
+
+
+def test_quota_is_left_out_where_check_and_config_are_not_of_the_fleet() -> None:
+    queue = QUEUE.partition("---")[0]
+    theirs = {ref: one for ref, one in live_of(AUTOMATED).items() if ref.kind != "ClusterQueue"}
+    (left,) = leave_quotas(entries(queue), {**taken_by_kueue(live_of(queue)), **theirs})
+    assert "resourceGroups" not in left.manifest["spec"]
+
+
+def test_quota_is_left_out_where_one_of_several_checks_is_automated() -> None:
+    both = AUTOMATED.replace("[{name: mk}]", "[{name: other}, {name: mk}]")
+    (left,) = leave_quotas(entries(both), taken_by_kueue(live_of(both)))
+    assert "resourceGroups" not in left.manifest["spec"]
+
+
+def test_quota_stays_while_another_manager_owns_something_else_of_the_queue() -> None:
+    live = {
+        ref: edited(one, {"spec": {"stopPolicy": "Hold"}}, "kubectl-edit") if ref.kind == "ClusterQueue" else one
+        for ref, one in live_of(AUTOMATED).items()
+    }
+    (left,) = leave_quotas(entries(AUTOMATED), live)
+    (queue,) = (one for ref, one in live.items() if ref.kind == "ClusterQueue")
+    assert left.manifest["spec"]["resourceGroups"] == queue["spec"]["resourceGroups"]

@@ -62,3 +62,26 @@ def test_is_equal_sees_a_difference(one: Any, other: Any, path: tuple[str, ...])
 def test_is_quantity_takes_no_text_for_one(path: tuple[str, ...]) -> None:
     assert not is_quantity(path)
     assert not is_equal("1", "1000m", path)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(("spec", field) for field in ("nominalQuota", "borrowingLimit", "lendingLimit", "weight")),
+        *(("spec", field, "cpu") for field in ("requests", "limits", "allocatable", "capacity", "hard", "overhead")),
+    ],
+    ids=lambda path: path[1],
+)
+def test_is_equal_by_value_in_every_field_of_quantities(path: tuple[str, ...]) -> None:
+    assert is_equal("1", "1000m", path)
+    assert not is_equal("1", "2", path)
+
+
+@pytest.mark.parametrize(
+    "field",
+    ["labels", "annotations", "matchLabels", "nodeLabels", "nodeSelector", "data", "stringData", "binaryData"],
+)
+def test_is_equal_by_letter_in_every_field_of_texts(field: str) -> None:
+    for path in (("spec", field, "weight"), ("spec", field, "limits", "cpu")):
+        assert not is_equal("1", "1000m", path)
+        assert is_equal("1", "1", path)

@@ -99,3 +99,8 @@ def test_changed_fields_show_no_book_keeping() -> None:
     bare = {"metadata": {"labels": None, "annotations": None}}
     (adopted,) = plan_of(spec, applied_clusters(spec).edited(NIGHT, bare)).writes
     assert not adopted.fields
+
+
+@pytest.mark.parametrize("key", ["_", "-", "", "a b", "a/b", "a.b"])
+def test_path_text_brackets_a_key_that_could_be_taken_for_something_else(key: str) -> None:
+    assert path_text(("data", key, "x")) == f"data[{key}].x"

@@ -167,3 +167,31 @@ def test_order_closes_no_new_cycle_where_there_are_some(before: Parents, wanted:
         known = set(cycles_of(state))
         state[change.ref.name] = wanted[change.ref.name]
         assert set(cycles_of(state)) <= known
+
+
+def test_order_counts_no_parent_that_git_replaces_although_another_manager_set_it() -> None:
+    live = {
+        **live_of({"b": "", "c": ""}),
+        ref_of(HUB, cohort_under("a", "b")): owned(cohort_under("a", "b"), "kubectl-edit"),
+    }
+    ordered, refusal = order_cohorts(HUB, changes_to({"a": "b", "b": ""}, {"a": "c", "b": "a"}), live)
+    assert refusal is None
+    assert [change.ref.name for change in ordered] == ["a", "b"]
+
+
+def test_order_counts_a_parent_of_kubectl_that_is_not_taken_over() -> None:
+    live = {**live_of({"b": ""}), ref_of(HUB, cohort_under("a", "b")): owned(cohort_under("a", "b"), CLIENT_SIDE)}
+    _, refusal = order_cohorts(HUB, changes_to({"a": "b", "b": ""}, {"a": "", "b": "a"}), live)
+    assert refusal is not None and refusal.reason is Refused.CYCLE
+
+
+@pytest.mark.parametrize("version", [CANONICAL, "v1alpha1"])
+def test_order_counts_no_parent_of_a_cohort_in_which_another_manager_owns_something_else(version: str) -> None:
+    live = live_of({"a": "b", "b": ""}, version)
+    other = entry_of("tuner", "Update", f"{GROUP}/{version}", [("f:spec", "f:fairSharing")])
+    mine = live[ref_of(HUB, cohort_under("a", "b"))]
+    both = [*mine["metadata"]["managedFields"], other]
+    live[ref_of(HUB, cohort_under("a", "b"))] = merged(mine, {"metadata": {"managedFields": both}})
+    ordered, refusal = order_cohorts(HUB, changes_to({"a": "b", "b": ""}, {"a": "", "b": "a"}), live)
+    assert refusal is None
+    assert [change.ref.name for change in ordered] == ["a", "b"]

@@ -6,7 +6,7 @@ import pytest
 
 from reconciler.desired import compute_desired
 from reconciler.objects import Gap
-from reconciler.ownership.takeover import PYTHON_CLIENT
+from reconciler.ownership.takeover import CLIENT_SIDE, PYTHON_CLIENT
 from reconciler.plan import Action, Change, Reason, Refusal, Refused
 from reconciler.plan.objects import Judge, decide
 from reconciler.plan.references import references
@@ -280,3 +280,22 @@ def test_fixed_field_that_git_does_not_name_is_nobodys_change() -> None:
     (change,) = plan.writes
     assert not plan.refusals
     assert [field.path for field in change.fields] == ["metadata.labels.team"]
+
+
+def test_decide_says_that_it_takes_from_a_program_where_a_hand_edited_the_object_too() -> None:
+    quota = {"resourceGroups": [{"coveredResources": ["cpu"], "flavors": []}]}
+    paper_clusters = (
+        applied_clusters(SPEC)
+        .edited(NIGHT, {"spec": {"cohortName": "other"}}, "kubectl-edit")
+        .edited(NIGHT, {"spec": quota}, "quota-tuner")
+    )
+    change = change_of(judged(paper_clusters, policy=Policy(conflicts=Conflicts.TAKE)))
+    assert (change.reason, change.is_forced) == (Reason.TAKEN, True)
+
+
+def test_decide_takes_over_nothing_where_there_is_no_predecessor_or_the_object_is_ours() -> None:
+    assert not change_of(judged(PaperClusters().holding(THEIRS))).is_taken_over
+    assert change_of(judged(PaperClusters().holding(THEIRS, manager=CLIENT_SIDE))).is_taken_over
+    ours = applied_clusters(SPEC).edited(NIGHT, {"spec": {"cohortName": "x", "stopPolicy": "Hold"}}, CLIENT_SIDE)
+    change = change_of(judged(ours))
+    assert (change.reason, change.is_taken_over) == (Reason.CHANGED, False)

@@ -82,7 +82,7 @@ def test_problem_of_a_secret_shows_the_status_of_an_answer_that_may_quote_it(sta
     assert problem.startswith(f"{status}: what it says may quote the secret; ")
 
 
-@pytest.mark.parametrize("status", [302, 401, 404, 409, 429, 503])
+@pytest.mark.parametrize("status", [302, 401, 404, 409, 429, 502, 503, 504])
 def test_problem_of_a_secret_is_told_where_nobody_looked_into_it(status: int) -> None:
     assert masked_problem("Secret", "PATCH /api: no such user", status) == "PATCH /api: no such user"
 

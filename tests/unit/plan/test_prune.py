@@ -2,9 +2,11 @@ from dataclasses import replace
 
 import pytest
 
+from reconciler.desired import Leaving
 from reconciler.objects import Gap
 from reconciler.plan import Action, Change, Plan, Reason
-from reconciler.plan.prune import members_of
+from reconciler.plan.prune import decide_leftovers, members_of
+from tests.builders import local_queue
 from tests.unit.plan.paper_clusters import (
     HUB,
     QUEUE,
@@ -155,3 +157,20 @@ def test_members_are_those_with_the_label_of_the_set() -> None:
     (cluster,) = SPEC.clusters
     paper_clusters = applied_clusters(SPEC).holding(read_manifest("kind: Cohort\nmetadata: {name: theirs}\nspec: {}\n"))
     assert {str(ref) for ref in members_of(view_of(SPEC, cluster, paper_clusters))} == {NIGHT, "hub/ResourceFlavor/cpu"}
+
+
+def test_prune_keeps_the_local_queues_of_a_queue_that_a_leaving_worker_still_needs() -> None:
+    """Kueue finds the workloads of a queue through its LocalQueues."""
+    spec = parse(*(local_queue(name, "team1", queue) for name, queue in (("a", "night"), ("b", "day"))), QUEUE)
+    view = view_of(spec, spec.clusters[0], applied_clusters(spec))
+    for leaving, reason in (
+        (Leaving(HUB, "jobs run there", frozenset({"night"})), Reason.GONE),
+        (Leaving(HUB, "jobs run there", is_whole=True), Reason.LEAVING),
+    ):
+        found = {str(change.ref): change.reason for change in decide_leftovers(view, (), (), leaving)}
+        assert found == {
+            "hub/LocalQueue/team1/a": Reason.LEAVING,
+            "hub/LocalQueue/team1/b": reason,
+            "hub/ResourceFlavor/cpu": reason,
+            NIGHT: reason,
+        }

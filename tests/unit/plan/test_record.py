@@ -127,3 +127,10 @@ def test_moves_tell_that_a_field_would_be_taken() -> None:
 def test_moves_do_not_mind_what_only_the_server_touches() -> None:
     touched = DRIFTED.patched(NIGHT, {"metadata": {"resourceVersion": "99"}, "status": {"pendingWorkloads": 3}})
     assert not moves(record(), record(touched))
+
+
+@pytest.mark.parametrize("key", ["action", "reason", "drained", "uid", "seen", "wanted"])
+def test_moves_tell_every_difference_of_what_is_done_to_an_object(key: str) -> None:
+    saved, now = record(), record()
+    now["clusters"][0]["changes"][0][key] = "another"
+    assert moves(saved, now) == [f"{NIGHT}: has changed since the plan was made"]

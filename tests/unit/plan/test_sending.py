@@ -98,3 +98,16 @@ def test_check_waits_until_its_new_config_is_there() -> None:
     unseen = paper_clusters.unseen("ClusterQueue.kueue.x-k8s.io")
     held = {str(change.ref): change.action for change in plan_of(redirected("new", "[east, west]"), unseen).changes}
     assert held["hub/AdmissionCheck/mk"] is Action.HOLD
+
+
+@pytest.mark.parametrize(
+    ("controller", "config"), [("kueue.x-k8s.io/provisioning-request", "new"), (SENDING, "mk")], ids=["other", "same"]
+)
+def test_check_that_sends_jobs_nowhere_else_does_not_wait_for_what_could_not_be_seen(
+    controller: str, config: str
+) -> None:
+    before = CHECK.format(name="far", controller=controller)
+    after = before.replace("name: mk}", f"name: {config}}}").replace("{name: far}", "{name: far, labels: {team: a}}")
+    paper_clusters = applied_clusters(parse(before)).unseen("Topology.kueue.x-k8s.io")
+    (change,) = plan_of(parse(after), paper_clusters).changes
+    assert change.action is Action.UPDATE

@@ -109,3 +109,22 @@ def test_master_queue_keeps_its_pools_where_they_could_not_be_recalled(pools: tu
 def test_fleet_that_nobody_looked_at_changes_by_its_spec_alone() -> None:
     paper_clusters = applied_clusters(parse(STATIC, QUEUE))
     assert change_of(plan_of(parse(NODES, QUEUE), paper_clusters), "hub/ClusterQueue/q").action is Action.UPDATE
+
+
+@pytest.mark.parametrize(
+    ("after", "action"),
+    [
+        ({"cnaf": "8", "lyon": "16"}, Action.UPDATE),
+        ({"cnaf": "8", "lyon": "7"}, Action.HOLD),
+        ({"lyon": "16"}, Action.HOLD),
+    ],
+    ids=["more", "less", "gone"],
+)
+def test_master_queue_changes_without_a_look_where_no_pool_gets_less(after: dict[str, str], action: Action) -> None:
+    def seen(cpus: dict[str, str]) -> tuple[Pool, ...]:
+        return tuple(Pool(PoolPlace("nats:4222", "s", name), {"cpu": quantity(cpu)}) for name, cpu in cpus.items())
+
+    spec = parse(MASTER)
+    paper_clusters = applied_clusters(spec, seen=Observations(pools=seen({"cnaf": "8", "lyon": "8"})))
+    now = Observations(pools=seen(after), gaps=(Gap(HUB, LIVE_QUEUES, "500"),))
+    assert change_of(plan_of(spec, paper_clusters, seen=now), "hub/ClusterQueue/main").action is action
