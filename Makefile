@@ -9,13 +9,14 @@ T ?= tests
 WORKERS ?= auto
 PYTEST_ARGS ?=
 
-.PHONY: help demo unit test coverage check format bench lock clean
+.PHONY: help demo unit test coverage mutants check format bench lock clean
 
 help:
 	@echo "make demo    a real fleet on this machine: a commit, an apply, and jobs on the workers (KEEP=1 keeps it)"
 	@echo "make unit    the tests that need no server: a minute"
 	@echo "make test    all tests, on real clusters; T=tests/cluster/... for a part, WORKERS=1 for one after the other"
 	@echo "make coverage  which lines and branches the tests of make unit reach"
+	@echo "make mutants   whether tests notice small changes of what decides and writes (some minutes)"
 	@echo "make check   format, lint, types"
 	@echo "make bench   measurements, as ratios"
 	@echo "make format  write the format instead of checking it"
@@ -41,6 +42,10 @@ test: $(READY)
 
 coverage: $(READY)
 	@$(BIN)/pytest -n logical --dist loadgroup --cov --cov-report=term:skip-covered $(PYTEST_ARGS) tests/unit
+
+# Small changes of the code that tests should notice; those that none notices are printed.
+mutants: $(READY)
+	@$(BIN)/python -m tests.mutation --count 300 --seed 1 reconciler/plan reconciler/ownership reconciler/capacity reconciler/apply
 
 check: $(READY)
 	@$(BIN)/ruff format --check .

@@ -29,7 +29,7 @@ from tests.cluster.definitions import held_definitions
 from tests.parallel import Parallel, count_workers, write_groups
 from tests.process_state import differences, process_state
 from tests.support import OLD_KUEUE, Kfleet, kfleet_program
-from tests.tiers import is_cluster_test, mark_tiers
+from tests.tiers import in_order, is_cluster_test, mark_tiers
 from tests.unit.no_sockets.sitecustomize import RECORD
 
 CRDS = Path(reconciler.__file__).parent / "crds"
@@ -50,6 +50,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     mark_tiers(items)
+    items[:] = in_order(items)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -20,9 +20,10 @@ _GROUPS = "kfleet_groups"
 
 
 class GroupScheduling(LoadScopeScheduling):
-    """Hands out one test at a time, or one group; the largest group first."""
+    """Hands out one test at a time, or one group, in the order in which they were found."""
 
     def __init__(self, config: pytest.Config, log: Any, groups: Path) -> None:
+        config.option.loadscopereorder = False
         super().__init__(config, log)
         self._file = groups
         self._groups: dict[str, str] | None = None

@@ -40,6 +40,18 @@ def groups_of(items: Iterable[pytest.Item]) -> dict[str, str]:
     return {item.nodeid: group for item in items if (group := _group(item))}
 
 
+def in_order(items: Iterable[pytest.Item]) -> list[pytest.Item]:
+    """First what brings clusters of its own, while workers have no fleet yet; then groups; then what stands alone."""
+    return sorted(items, key=_rank)
+
+
+def _rank(item: pytest.Item) -> int:
+    if not is_cluster_test(item):
+        return 3
+    shared = next(iter(_shared(item)), None)
+    return 2 if shared is None else int(shared.scope != "package")
+
+
 def _group(item: pytest.Item) -> str:
     """A folder is a group of its own: where its tests take long, they are in two folders."""
     if not is_cluster_test(item):

@@ -27,7 +27,6 @@ from tests.support import eventually
 BLIND = Fault(Deed.ANSWER, "/multikueueconfigs", "GET", status=500, reason="InternalError")
 PAGE = "<html><title>404 Not Found</title></html>"
 LOST_BY_A_PROXY = Fault(Deed.ANSWER, "/multikueueconfigs", "GET", status=404, page=PAGE, times=2)
-FORGOTTEN_BY_A_PROXY = Fault(Deed.ANSWER, "/configmaps/kfleet-", "GET", status=404, page=PAGE)
 MANY_DELETES = {"prune": {"maxDeletes": 100, "maxPercent": 100}}
 DENIED = Fault(Deed.ANSWER, "/multikueueconfigs/", status=403, reason="Forbidden", times=1000)
 
@@ -96,25 +95,6 @@ def test_failed_look_at_the_configs_takes_nothing_from_a_worker_that_leaves(
     apply_until(wide_live_fleet, gone)
     assert is_complete(wide_live_fleet, "kept")
     assert births.of("kept") == [gone]
-
-
-def test_inventory_that_a_proxy_does_not_find_forgets_no_worker_that_leaves(
-    wide_live_fleet: LiveFleet, proxy: FaultProxy
-) -> None:
-    start_fleet(wide_live_fleet)
-    submit(wide_live_fleet, "kept")
-    gone = where(wide_live_fleet, "kept")
-    commit_fleet(wide_live_fleet, without=[gone])
-    change_manager(wide_live_fleet, proxy)
-    before = wide_live_fleet.api("manager").get(wide_live_fleet.set_name.path)["metadata"]["annotations"]
-    proxy.inject(FORGOTTEN_BY_A_PROXY)
-    applied = wide_live_fleet.apply()
-    assert applied.code != 0 and "does not answer like an API server" in applied.out + applied.err, applied
-    after = wide_live_fleet.api("manager").get(wide_live_fleet.set_name.path)["metadata"]["annotations"]
-    assert (after, gone in seats(wide_live_fleet)) == (before, True)
-    end(wide_live_fleet, gone, "kept")
-    apply_until(wide_live_fleet, gone)
-    assert is_complete(wide_live_fleet, "kept")
 
 
 def test_worker_keeps_its_login_when_the_last_queue_goes_while_a_job_runs(wide_live_fleet: LiveFleet) -> None:

@@ -8,7 +8,7 @@ import pytest
 from reconciler.capacity.conditions import find_overcommit
 from reconciler.capacity.ledger import follow_buses, merge, shifted
 from reconciler.capacity.message import read_announcement
-from reconciler.capacity.names import problem_of_pool
+from reconciler.capacity.names import flavor_name, problem_of_pool
 from reconciler.objects import ClusterName, Ref
 from reconciler.observed import UsePlace
 from tests.unit.capacity.ledgers import BUS, NODES, POOL, amounts, at, granted, look, remembered, rules, seen
@@ -25,6 +25,20 @@ def test_as_many_labels_and_taints_as_are_allowed_are_read_without_a_problem() -
 def test_long_value_of_a_message_is_shown_cut(length: int, shown: str) -> None:
     said = read_announcement(json.dumps({"labels": ["x" * length]}).encode())
     assert said.problems == (f"label {shown} is left out: write it like site=cnaf",)
+
+
+@pytest.mark.parametrize(
+    ("pool", "name"),
+    [
+        ("cnaf", "main-nats-cnaf"),
+        ("CNAF_T1", "main-nats-cnaf-t1.3231c95f33"),
+        ("a.b", "main-nats-a-b.2e7336dc8e"),
+        ("-x-", "main-nats--x.c6cf95e52d"),
+        ("Y" * 260, f"main-nats-{'y' * 232}.d65a53a394"),
+    ],
+)
+def test_flavor_of_a_pool_has_the_name_that_is_on_clusters_already(pool: str, name: str) -> None:
+    assert flavor_name("main", "nats", pool) == name
 
 
 def test_pool_without_a_name_cannot_get_jobs() -> None:
@@ -64,11 +78,9 @@ def test_bus_that_moves_leaves_flavors_of_nodes_alone() -> None:
     assert follow_buses(known, ["other:4222"]) == known
 
 
-def test_overcommits_are_told_in_the_order_of_their_names() -> None:
+def test_overcommits_come_in_the_order_of_their_names() -> None:
     east, west = ClusterName("east"), ClusterName("west")
-    objects = [
-        (Ref(cluster, "kueue.x-k8s.io", "ClusterQueue", "", name), {}) for cluster in (west, east) for name in "qp"
-    ]
-    usage = {UsePlace(ref.cluster, ref.name, "cpu"): amounts(cpu=1) for ref, _ in objects}
-    told = [condition.partition(": flavor")[0] for condition in find_overcommit(objects, usage)]
+    refs = [Ref(cluster, "kueue.x-k8s.io", "ClusterQueue", "", name) for cluster in (west, east) for name in "qp"]
+    usage = {UsePlace(ref.cluster, ref.name, "cpu"): amounts(cpu=1) for ref in refs}
+    told = [condition.partition(": flavor")[0] for condition in find_overcommit([(ref, {}) for ref in refs], usage)]
     assert told == ["east: queue p", "east: queue q", "west: queue p", "west: queue q"]

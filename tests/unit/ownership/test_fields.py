@@ -254,6 +254,6 @@ def test_has_applied_in_the_version_that_is_asked_for(version: str, *, has: bool
 def test_is_settled_asks_the_server_where_others_own_fields_in_a_map_that_is_empty_in_git(labels: Manifest) -> None:
     wanted = {"apiVersion": KUEUE, "kind": "Cohort", "metadata": {"name": "c", "labels": {}}}
     entry = {"manager": "kfleet", "operation": "Apply", "apiVersion": KUEUE}
-    tree = {"f:metadata": {"f:labels": {".": {}}}}
+    tree: Manifest = {"f:metadata": {"f:labels": {".": {}}}}
     live = {**wanted, "metadata": {"name": "c", "labels": labels, "managedFields": [{**entry, "fieldsV1": tree}]}}
     assert settled(live, wanted) is not bool(labels)

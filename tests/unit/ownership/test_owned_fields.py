@@ -116,7 +116,7 @@ def test_abandoned_fields_are_only_those_that_the_object_has() -> None:
     ("path", "there", "wanted", "abandoned"),
     [
         (("f:spec", "f:size", "f:cpu"), {"size": {"cpu": 1}}, {"size": "small"}, ("spec", "size", "cpu")),
-        (NEAR, checked([{"name": "near"}]), checked("near"), (*CHECKS, 0)),
+        (NEAR, checked([{"name": "near"}]), checked(1), (*CHECKS, 0)),
     ],
     ids=["map", "list"],
 )
@@ -175,7 +175,7 @@ def test_abandoned_fields_of_a_list_that_had_no_keys_in_an_older_version() -> No
     ],
 )
 def test_abandoned_fields_of_an_older_version_are_found_where_they_are_now(
-    kind: str, field: str, there: Manifest, abandoned: Manifest
+    kind: str, field: str, there: Manifest, abandoned: dict[tuple[str | int, ...], Any]
 ) -> None:
     old = entry_of(CLIENT_SIDE, "Update", "kueue.x-k8s.io/v1beta1", [("f:spec", field)])
     live = owned_by({**SHELL, "kind": kind, "spec": there}, old)

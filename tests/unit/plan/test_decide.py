@@ -282,7 +282,7 @@ def test_fixed_field_that_git_does_not_name_is_nobodys_change() -> None:
     assert [field.path for field in change.fields] == ["metadata.labels.team"]
 
 
-def test_decide_says_that_it_takes_from_a_program_where_a_hand_edited_the_object_too() -> None:
+def test_decide_says_that_it_takes_from_a_program_where_a_user_edited_the_object_too() -> None:
     quota = {"resourceGroups": [{"coveredResources": ["cpu"], "flavors": []}]}
     paper_clusters = (
         applied_clusters(SPEC)
