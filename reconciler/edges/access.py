@@ -57,12 +57,14 @@ def find_access(cluster: Cluster, manager: ApiServer | None = None) -> Access:
 
 
 def _refuse_instructions(kubeconfig: Kubeconfig) -> None:
+    """Every entry counts, also one without a name: a context can still lead to it."""
     for section, noun in (("users", "user"), ("clusters", "cluster")):
-        for name in kubeconfig.names(section):
-            entry = kubeconfig.entry(section, noun, name)
-            if found := [field for field in _NOT_INLINE[noun] if entry.get(field)]:
-                problem = f"the {noun} {name!r} has {', '.join(found)}; a kubeconfig in a Secret holds inline data only"
-                raise kubeconfig.wrong(problem)
+        for entry in kubeconfig.entries(section):
+            content = entry.get(noun)
+            fields = content.keys() & set(_NOT_INLINE[noun]) if isinstance(content, dict) else set()
+            if found := ", ".join(sorted(fields)):
+                who = f"the {noun} {str(entry.get('name'))!r}"
+                raise kubeconfig.wrong(f"{who} has {found}; a kubeconfig in a Secret holds inline data only")
 
 
 def _read_access(kubeconfig: Kubeconfig, context: str) -> Access:

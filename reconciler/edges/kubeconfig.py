@@ -27,10 +27,10 @@ class Kubeconfig:
     folder: Path = Path()
 
     def names(self, section: str) -> list[str]:
-        return [str(entry["name"]) for entry in self._entries(section) if entry.get("name")]
+        return [str(entry["name"]) for entry in self.entries(section) if entry.get("name")]
 
     def entry(self, section: str, noun: str, name: str) -> Mapping[str, Any]:
-        named = {str(entry.get("name")): entry.get(noun) or {} for entry in self._entries(section)}
+        named = {str(entry.get("name")): entry.get(noun) or {} for entry in self.entries(section)}
         if name not in named:
             raise self.wrong(f"there is no {noun} {name!r}; there are: {', '.join(sorted(named)) or 'none'}")
         if not isinstance(named[name], dict):
@@ -48,7 +48,7 @@ class Kubeconfig:
     def wrong(self, problem: str) -> ClusterError:
         return ClusterError(self.cluster, f"{self.origin}: {problem}")
 
-    def _entries(self, section: str) -> list[Mapping[str, Any]]:
+    def entries(self, section: str) -> list[Mapping[str, Any]]:
         found = self.content.get(section) or []
         if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
             raise self.wrong(f"{section} is no list of mappings")

@@ -166,11 +166,19 @@ class ApiServer:
         found: list[ApiKind] = []
         for path in ("/api", "/apis"):
             answer = self._request("GET", path, accept=DISCOVERY)
-            if answer.get("kind") == "APIGroupDiscoveryList":
-                found.extend(kind for group in answer["items"] for kind in _group_kinds(group))
-            else:
-                found.extend(kind for version in self._listed_versions(path, answer) for kind in self.kinds(version))
+            try:
+                found.extend(self._kinds_of(path, answer))
+            except (KeyError, TypeError, AttributeError):
+                raise self._no_api_server(f"GET {path}: 200") from None
         return tuple(found)
+
+    def _kinds_of(self, path: str, answer: Mapping[str, Any]) -> Iterator[ApiKind]:
+        if answer.get("kind") == "APIGroupDiscoveryList":
+            for group in answer["items"]:
+                yield from _group_kinds(group)
+        else:
+            for version in self._listed_versions(path, answer):
+                yield from self.kinds(version)
 
     def _listed_versions(self, path: str, answer: Mapping[str, Any]) -> tuple[str, ...]:
         """The group versions in the older documents of discovery, which do not hold the kinds themselves."""
@@ -243,8 +251,8 @@ class ApiServer:
         """What a 404 means: that something does not exist, or, where the server did not say that, nothing at all."""
         if is_not_found(decoded(body), path) or self._is_not_served(path):
             return refusal(self.cluster, f"{method} {path}", NOT_FOUND, body)
-        problem = f"{method} {path}: {NOT_FOUND} {self.access.server} {NO_API_SERVER}, or a kind just comes or goes"
-        return ClusterError(self.cluster, problem)
+        problem = f"{self.access.server} {NO_API_SERVER}, or the kind is just being added or removed"
+        return ClusterError(self.cluster, f"{method} {path}: {NOT_FOUND} {problem}")
 
     def _is_not_served(self, path: str) -> bool:
         """Whether the kind of a path is not served, by discovery: the server's own 404 is a line of text then."""

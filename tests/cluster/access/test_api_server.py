@@ -87,6 +87,14 @@ def test_200_that_is_not_a_list_of_objects_is_a_cluster_error(body: bytes) -> No
         assert "API server" in gap.why
 
 
+@pytest.mark.parametrize("groups", [b"", b', "items": null', b', "items": ["x"]'])
+def test_discovery_of_no_kinds_is_a_cluster_error(groups: bytes) -> None:
+    """It must not read as a server that serves nothing."""
+    body = b'{"kind": "APIGroupDiscoveryList"' + groups + b"}"
+    with answering(200, body) as port, pytest.raises(ClusterError, match="does not answer like an API server"):
+        port.discover()
+
+
 @pytest.mark.parametrize("body", [LOGIN, b"[]"])
 def test_refusal_that_is_no_object_is_told_as_it_is(body: bytes) -> None:
     with answering(403, body) as port, pytest.raises(ClusterError, match="GET /api: 403 ") as raised:

@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from reconciler.edges import access
 from reconciler.edges.access import open_cluster
+from reconciler.edges.kubeconfig import Kubeconfig
 from reconciler.errors import ClusterError
+from reconciler.objects import ClusterName
 from tests import fast_yaml
 from tests.cluster.access.test_access import cluster
 
@@ -69,6 +72,13 @@ def test_kubeconfig_that_is_broken_is_one_message_without_secrets(
     with pytest.raises(ClusterError, match=problem) as failure:
         open_cluster(cluster(f"{{kubeconfig: {path}}}"))
     assert WORD not in "".join(traceback.format_exception(failure.value))
+
+
+@pytest.mark.parametrize("name", [{"name": "a"}, {}, {"name": 0}, {"name": None}])
+def test_kubeconfig_of_a_secret_has_instructions_in_no_entry(name: dict[str, object]) -> None:
+    content = {"users": [{"name": "b", "user": {"token": "x"}}, {**name, "user": {"exec": {"command": "id"}}}]}
+    with pytest.raises(ClusterError, match="has exec; a kubeconfig in a Secret holds inline data only"):
+        access._refuse_instructions(Kubeconfig(ClusterName("east"), "secret", content))
 
 
 def test_kubeconfig_that_is_a_folder_is_not_called_missing(tmp_path: Path) -> None:
