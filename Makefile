@@ -8,15 +8,19 @@ T ?= tests
 # Tests that run side by side, each with clusters of its own; `auto` is what cores and memory carry (tests/machine.py).
 WORKERS ?= auto
 PYTEST_ARGS ?=
+# Where Python may not keep what it compiled, every process compiles 1,000 modules again, and pytest all tests.
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo unit test coverage mutants check format bench lock clean
+.PHONY: help demo unit test soak coverage mutants mutants-apply check format bench lock clean
 
 help:
 	@echo "make demo    a real fleet on this machine: a commit, an apply, and jobs on the workers (KEEP=1 keeps it)"
 	@echo "make unit    the tests that need no server: a minute"
 	@echo "make test    all tests, on real clusters; T=tests/cluster/... for a part, WORKERS=1 for one after the other"
+	@echo "make soak    random walks of commits, jobs and faults on real clusters, for an hour (SECONDS=, SEED=, STEPS=, RUN=1 under a controller, KUBESTELLAR=1)"
 	@echo "make coverage  which lines and branches the tests of make unit reach"
-	@echo "make mutants   whether tests notice small changes of what decides and writes (some minutes)"
+	@echo "make mutants   whether tests notice small changes of what decides (some minutes)"
+	@echo "make mutants-apply  the same of what writes, on real clusters (an hour)"
 	@echo "make check   format, lint, types"
 	@echo "make bench   measurements, as ratios"
 	@echo "make format  write the format instead of checking it"
@@ -40,12 +44,25 @@ test: $(READY)
 	@$(BIN)/kfleet sandbox build
 	@$(BIN)/pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS) $(T)
 
+# Walk after walk from SEED on; a walk that broke a rule is printed step by step.
+SECONDS ?= 3600
+SEED ?= 1
+STEPS ?= 30
+soak: $(READY)
+	@$(BIN)/kfleet sandbox build
+	@$(BIN)/python -m tests.soak --seconds $(SECONDS) --seed $(SEED) --steps $(STEPS) $(if $(RUN),--run) $(if $(KUBESTELLAR),--kubestellar)
+
 coverage: $(READY)
 	@$(BIN)/pytest -n logical --dist loadgroup --cov --cov-report=term:skip-covered $(PYTEST_ARGS) tests/unit
 
 # Small changes of the code that tests should notice; those that none notices are printed.
 mutants: $(READY)
-	@$(BIN)/python -m tests.mutation --count 300 --seed 1 reconciler/plan reconciler/ownership reconciler/capacity reconciler/apply
+	@$(BIN)/python -m tests.mutation --count 300 --seed 1 reconciler/plan reconciler/ownership reconciler/capacity
+
+# The same of what writes, against tests on one fleet that stays up for all changes.
+mutants-apply: $(READY)
+	@$(BIN)/kfleet sandbox build
+	@$(BIN)/python -m tests.mutation --count 150 --seed 1 --tests tests/unit/apply tests/cluster/apply -- reconciler/apply
 
 check: $(READY)
 	@$(BIN)/ruff format --check .

@@ -19,12 +19,12 @@ import nats
 from fleets import write_native_fleet
 from git import Repo
 
-from reconciler.edges.kubernetes import ApiServer
-from reconciler.edges.watching import Stream
+from reconciler.clients.kubernetes import ApiServer
+from reconciler.clients.watch_stream import Stream
 from reconciler.errors import ClusterError
 from reconciler.quantity import parse
 from reconciler.sandbox.fleet import Sandbox, up
-from reconciler.sandbox.wish import Wish
+from reconciler.sandbox.options import SandboxOptions
 
 OBJECTS, MESSAGES = 1_000, 100
 MANY_OBJECTS, MANY_CYCLES = 10_000, 1_000
@@ -52,7 +52,7 @@ Row = tuple[str, str, str]
 def measure() -> list[Row]:
     rows: list[Row] = []
     for work in (_latency, _memory_of_many_cycles):
-        sandbox = up(Wish("bench-live", workers=0, nodes="0", is_owned=True))
+        sandbox = up(SandboxOptions("bench-live", workers=0, nodes="0", is_owned=True))
         try:
             with tempfile.TemporaryDirectory() as scratch:
                 rows += work(sandbox, Path(scratch))

@@ -15,15 +15,21 @@ from pathlib import Path
 import orjson
 from fleets import write_native_fleet
 
-from reconciler.edges.kubernetes import ApiServer
+from reconciler.clients.kubernetes import ApiServer
 from reconciler.objects import ClusterName, Manifest
-from reconciler.pipeline.offline import Computed, Source, compute, read_files, write_offline
-from reconciler.pipeline.online import apply_fleet, connect, plan_fleet, writing
+from reconciler.pipeline.apply import apply, writing
+from reconciler.pipeline.compare import compare
+from reconciler.pipeline.load import Revision, Source, load_files, read_files
+from reconciler.pipeline.observe import Connections, connect
+from reconciler.pipeline.plan import plan as make_plan
+from reconciler.pipeline.plan import preflight
+from reconciler.pipeline.render import Rendered, render_offline, write_offline
+from reconciler.plan.model import Plan
 from reconciler.sandbox.build import build_programs
 from reconciler.sandbox.fleet import Sandbox, up
-from reconciler.sandbox.kubectl import kubectl_command
+from reconciler.sandbox.kubeconfig import kubectl_command
+from reconciler.sandbox.options import SandboxOptions
 from reconciler.sandbox.programs import Program
-from reconciler.sandbox.wish import Wish
 
 OBJECTS = 3000
 CLUSTERS = 10
@@ -50,7 +56,7 @@ def measure() -> list[Row]:
 
 @contextmanager
 def _sandbox(name: str, workers: int) -> Iterator[Sandbox]:
-    sandbox = up(Wish(name, workers=workers, nodes="0", is_owned=True))
+    sandbox = up(SandboxOptions(name, workers=workers, nodes="0", is_owned=True))
     try:
         yield sandbox
     finally:
@@ -98,7 +104,7 @@ def _nothing_to_do(sandbox: Sandbox, fleet: Path) -> list[Row]:
     whole = min(_seconds(lambda: _run(KFLEET, "plan", "--repo", str(fleet))) for _ in range(3))
     memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     manifests = fleet / "manifests.json"
-    items = [dict(manifest) for manifest in write_offline(computed, ClusterName("manager"))]
+    items = [dict(manifest) for manifest in write_offline(render_offline(computed), ClusterName("manager"))]
     manifests.write_bytes(orjson.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
     arguments = ("--server-side", "--field-manager=kfleet", "-f", str(manifests))
     diff = _seconds(lambda: _run(*kubectl_command(sandbox.state, "manager", "diff", *arguments)))
@@ -162,40 +168,45 @@ def _fleet(sandbox: Sandbox, scratch: Path, context: str) -> Path:
     return folder
 
 
-def _computed(fleet: Path) -> Computed:
-    return compute(read_files(Source(repo=str(fleet))))
+def _computed(fleet: Path) -> Revision:
+    return load_files(read_files(Source(repo=str(fleet))))
 
 
 def _rendered(sandbox: Sandbox, scratch: Path, context: str) -> list[Manifest]:
-    return list(write_offline(_computed(_fleet(sandbox, scratch, context)), ClusterName(context)))
+    return list(write_offline(render_offline(_computed(_fleet(sandbox, scratch, context))), ClusterName(context)))
 
 
-def _plan(computed: Computed) -> None:
+def _planned(rendered: Rendered, connections: Connections, *, is_applying: bool = False) -> Plan:
+    comparison = compare(rendered, connections, is_applying=is_applying)
+    return make_plan(rendered, comparison, preflight(rendered, comparison.views, connections.clients))
+
+
+def _plan(computed: Revision) -> None:
     connections = connect(computed.spec)
     try:
-        plan = plan_fleet(computed, connections)
+        plan = _planned(render_offline(computed), connections)
     finally:
         connections.close()
     assert not plan.writes, plan.writes[:3]
 
 
-def _apply(computed: Computed) -> None:
-    connections = connect(computed.spec)
+def _apply(computed: Revision) -> None:
+    connections, rendered = connect(computed.spec), render_offline(computed)
     try:
-        with writing(computed, connections) as patience:
-            plan = plan_fleet(computed, connections, is_applying=True)
-            outcomes = apply_fleet(computed, connections, plan, patience)
+        with writing(computed.spec, connections) as policy:
+            plan = _planned(rendered, connections, is_applying=True)
+            outcomes = apply(rendered, connections, plan, policy)
     finally:
         connections.close()
     assert len(plan.writes) == OBJECTS
     assert all(outcome.is_done for outcome in outcomes)
 
 
-def _list(computed: Computed) -> None:
+def _list(computed: Revision) -> None:
     """From the same beginning as a plan: no connection yet."""
     connections = connect(computed.spec)
     try:
-        _list_all(next(iter(connections.ports.values())))
+        _list_all(next(iter(connections.clients.values())))
     finally:
         connections.close()
 

@@ -8,10 +8,13 @@ from datetime import UTC, datetime
 from fleets import HEADER
 
 from reconciler.capacity.nodes import Node
+from reconciler.kubestellar.decide import decide_placements
+from reconciler.kubestellar.model import ClusterNodes, JobPodSet, ObservedPlacements, QueuedJob
 from reconciler.objects import ClusterName, Ref
-from reconciler.placement import ClusterNodes, PlacementLook, PodSet, QueuedJob, decide_placements
 from reconciler.quantity import parse
-from reconciler.spec import FleetFiles, FleetSpec, parse_fleet
+from reconciler.spec.files import FleetFiles
+from reconciler.spec.model import FleetSpec
+from reconciler.spec.parse import parse_fleet
 
 REPEATS = 3
 NODES = 80
@@ -41,17 +44,17 @@ def _spec(names: list[str]) -> FleetSpec:
     return parse_fleet(FleetFiles("bench", "", {"fleet/all.yaml": "---\n".join(documents).encode()}))
 
 
-def _look(names: list[str], jobs: int) -> PlacementLook:
+def _look(names: list[str], jobs: int) -> ObservedPlacements:
     allocatable = {name: parse(amount) for name, amount in AMOUNTS.items()}
     nodes = tuple(Node(f"n{number:03}", {}, (), allocatable) for number in range(NODES))
     chance = random.Random(1)  # noqa: S311  (a world, no secret)
     seen = {ClusterName(name): ClusterNodes(nodes) for name in names}
-    return PlacementLook(datetime.now(UTC), tuple(_job(number, chance) for number in range(jobs)), seen)
+    return ObservedPlacements(datetime.now(UTC), tuple(_job(number, chance) for number in range(jobs)), seen)
 
 
 def _job(number: int, chance: random.Random) -> QueuedJob:
     wanted = {"cpu": str(chance.choice([1, 4, 8])), "nvidia.com/gpu": str(chance.choice([1, 2, 4, 8]))}
-    pods = PodSet("main", chance.randint(1, 4), {name: parse(amount) for name, amount in wanted.items()})
+    pods = JobPodSet("main", chance.randint(1, 4), {name: parse(amount) for name, amount in wanted.items()})
     ref = Ref(ClusterName("hub"), "batch", "Job", "team", f"j{number:04}")
     return QueuedJob(ref, ref.name, "q", (pods,), has_quota=True, reserved_at=f"{number:06}")
 

@@ -15,7 +15,7 @@ from git import Repo
 from live import QUEUES, Bus, running
 
 from reconciler.sandbox.fleet import Sandbox, up
-from reconciler.sandbox.wish import Wish
+from reconciler.sandbox.options import SandboxOptions
 
 POOLS = 500
 MASTERS = 10  # a queue of Kueue takes 64 flavors
@@ -45,7 +45,7 @@ spec:
 
 def main() -> None:
     seconds = int(sys.argv[1]) if len(sys.argv) > 1 else SECONDS
-    sandbox = up(Wish("bench-pools", workers=0, nodes="0", is_owned=True))
+    sandbox = up(SandboxOptions("bench-pools", workers=0, nodes="0", is_owned=True))
     try:
         with tempfile.TemporaryDirectory() as scratch:
             _measure(sandbox, _repository(sandbox, Path(scratch)), seconds)

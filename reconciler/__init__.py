@@ -1,38 +1,45 @@
-"""kfleet keeps the batch queues of many Kubernetes clusters the way a git repository says.
+"""kfleet reconciles Kueue queues across many Kubernetes clusters from a git repository.
 
-    git ──► spec ──► observations ──► desired ──► predict ──► plan ──► apply ──► status
-            decide   look             decide      look        decide   act       decide
+    load ──► observe ──► render ──► compare ──► plan ──► apply ──► report
+    look     look        decide     look        decide   act       decide
 
-Every way to run kfleet is a prefix of this line, and `pipeline` is the line as a few short functions. Deciding stages
-are pure functions over frozen values: no clock, no network, no files. Looking and acting stages are thin. A test
-enforces the direction of imports and the purity.
+Each command and the controller run a prefix of this line. What decides is a pure function over frozen values: no clock,
+no network, no files. What looks or acts is thin. A test enforces both, and the direction of imports.
 
-| package | what it is |
+The engine has a room per stage and knows no feature:
+
+| room | what it is |
 |---|---|
-| `errors`, `objects`, `quantity`, `ports` | the nouns that all stages share, and the protocols of the outside world |
-| `kueue` | what Kueue itself knows: kinds, versions, rules, quota arithmetic, meaning of conditions |
-| `spec` | 1. files of one revision become a FleetSpec, or every problem that they have |
-| `observations` | 2. clusters and the message bus are looked at; `observed` holds what was seen |
-| `capacity` | how much there is: sightings, the ledger that remembers them, and what of that counts now |
-| `desired` | 3. FleetSpec and what was seen become the objects of each cluster |
-| `placement` | which cluster gets a job that KubeStellar carries, and why |
-| `lint` | what is wrong or suspicious about a spec and its objects, by named rules |
-| `checking` | whether Kueue would admit a job, by what it reads in a manifest and how its queues would answer |
-| `compare` | what a change in git means for the clusters, by two revisions that were computed |
-| `ownership` | whose is what: fields of an object, objects of a cluster |
-| `predict` | 4. clusters are looked at, and asked where looking is not enough; `prediction` holds the answers |
-| `plan` | 5. what happens to which object, why, in which order, and what is refused |
-| `apply` | 6. a plan is carried out; `outcome` holds what became of it, `lease` keeps a second writer out |
-| `texts` | values on one line, and comments that fit into a pull request |
-| `status`, `health` | 7. plan and outcomes as text, the exit code, and what ails the objects |
-| `leavers` | workers on their way out, and what still runs there |
-| `credential`, `links`, `preflight` | the manager's logins to its workers, and what keeps a fleet from working |
-| `rollout` | Kueue's own Configuration, as seen and as it should come into effect |
-| `rights` | what kfleet itself may do on a cluster |
-| `argocd` | what Argo CD tells its plugin, and what it is told |
+| `errors`, `objects`, `quantity`, `text` | the nouns that all rooms share |
+| `spec` | the files of one revision become a FleetSpec, or a list of everything that is wrong with them |
+| `kueue` | what Kueue knows: kinds, versions, rules, quota arithmetic, the meaning of conditions, its Configuration |
+| `snapshot` | what was observed of clusters and message buses |
+| `render` | FleetSpec and Snapshot become the objects of each cluster |
+| `state` | what an object is and would become: managedFields, ApplySet, tracking metadata, dry run |
+| `plan` | what happens to which object, why, in which order, and what a guard refuses |
+| `apply` | a plan is carried out; this room decides nothing |
+| `report` | plan and outcome as text, exit code and health |
+| `lint` | what is wrong or suspicious about a spec, by named rules |
+| `admission` | whether Kueue would admit a job |
+| `diff` | what a change in git means for the clusters |
+
+A feature has a room of its own, with the same file names inside (observe, render, plan, ...):
+
+| room | what it is |
+|---|---|
+| `capacity` | live capacity of nodes, ClusterMetrics and pools on NATS becomes quota |
+| `multikueue` | queues that MultiKueue dispatches, credentials of the workers, removal of workers |
+| `kubestellar` | queues whose jobs KubeStellar downsyncs, and where each job goes |
+| `kueue_config` | Kueue's own Configuration, and its rollout |
+| `skypilot`, `flux`, `monitoring` | what these systems need beside queues |
+
+Everything else is about the outside:
+
+| room | what it is |
+|---|---|
+| `clients` | API servers, git, forges, NATS, HTTP, the lease: one system per file |
 | `pipeline` | the line |
-| `run` | the line again and again, as a controller |
-| `edges` | the outside world, one system per file |
+| `controller` | `kfleet run`: the line again and again |
 | `cli` | arguments in, results on stdout, an exit code |
-| `sandbox` | a real fleet on one machine, for tests, demo and users |
+| `sandbox` | a real fleet on one machine, for tests, the demo and users |
 """

@@ -24,7 +24,7 @@ class KfleetError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SourceLocation:
     """Where in the fleet's files something stands."""
 
     path: str
@@ -35,7 +35,7 @@ class Place:
 
 
 class SpecError(KfleetError):
-    def __init__(self, place: Place, field: str, problem: str, rule: str = "") -> None:
+    def __init__(self, place: SourceLocation, field: str, problem: str, rule: str = "") -> None:
         self.place, self.field, self.problem, self.rule = place, field, problem, rule
         super().__init__(": ".join(part for part in (str(place), field, problem) if part))
 
@@ -74,7 +74,7 @@ class ClusterError(EdgeError):
         super().__init__(where, problem)
 
     @property
-    def may_pass(self) -> bool:
+    def is_retryable(self) -> bool:
         """Whether the same request may succeed later. A field that another manager holds will not free itself."""
         if self.status == 409:
             return self.reason == "Conflict" and not self.causes

@@ -75,7 +75,7 @@ class Check(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Obstacle:
+class PreflightIssue:
     """Something about a cluster that keeps the fleet from working there, and what to do about it."""
 
     cluster: ClusterName

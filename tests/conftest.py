@@ -22,13 +22,14 @@ from reconciler.sandbox import fleet as sandbox_fleet
 from reconciler.sandbox.build import build_programs
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.nodes import node_manifest
+from reconciler.sandbox.options import SandboxOptions
 from reconciler.sandbox.programs import DEFAULT_KUEUE, PROGRAMS
-from reconciler.sandbox.wish import Wish
 from tests.builders import namespace_object
 from tests.cluster.definitions import held_definitions
+from tests.machine import RUNNING_SANDBOX, this_machine
 from tests.parallel import Parallel, count_workers, write_groups
 from tests.process_state import differences, process_state
-from tests.support import OLD_KUEUE, Kfleet, kfleet_program
+from tests.support import Kfleet, kfleet_program, remove_namespace, start_fleet
 from tests.tiers import in_order, is_cluster_test, mark_tiers
 from tests.unit.no_sockets.sitecustomize import RECORD
 
@@ -37,6 +38,8 @@ NO_SOCKETS = Path(__file__).parent / "unit" / "no_sockets"
 # The tests that failed, one a line, for a second try: pytest takes such a file as `@build/failed-tests.txt`.
 FAILED = Path(__file__).parent.parent / "build" / "failed-tests.txt"
 _numbers = itertools.count(1)
+# Until all tests are found, which leave no garbage.
+gc.disable()
 # How long an example takes says something about the machine, and nothing about what is right.
 settings.register_profile("kfleet", deadline=None)
 settings.load_profile("kfleet")
@@ -53,9 +56,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items[:] = in_order(items)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
+    """Tests and modules stay to the end: the garbage collector need not look at them again and again."""
     if hasattr(session.config, "workerinput"):
+        # Before xdist reports the collection: the scheduler reads the groups as soon as all workers have.
         write_groups(session.config, session.items)
+    gc.enable()
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -83,6 +92,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Failures())
         config.pluginmanager.register(Parallel())
+        for name, value in this_machine().server_settings.items():
+            os.environ.setdefault(name, value)
 
 
 @pytest.fixture(autouse=True)
@@ -118,6 +129,9 @@ def loopback() -> None:
 @pytest.fixture(scope="session", autouse=True)
 def _own_state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Sandboxes of a test run never meet those of the user."""
+    if RUNNING_SANDBOX in os.environ:
+        yield
+        return
     before = os.environ.get("XDG_STATE_HOME")
     os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
     yield
@@ -129,16 +143,19 @@ def _own_state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
 
 @pytest.fixture(scope="session")
 def _programs(loopback: None) -> None:  # noqa: ARG001
-    build_programs(PROGRAMS.values(), lambda _: None)
+    if RUNNING_SANDBOX not in os.environ:
+        build_programs(PROGRAMS.values(), lambda _: None)
 
 
 @pytest.fixture(scope="session")
 def fleet(_own_state_folder: None, _programs: None) -> Iterator[Sandbox]:
     """A manager and a worker with today's Kueue, and a worker with an older one."""
-    wish = Wish("tests", kueue_by_cluster={"worker2": OLD_KUEUE}, is_owned=True)
-    sandbox = sandbox_fleet.up(wish)
+    if name := os.environ.get(RUNNING_SANDBOX):
+        yield Sandbox.find(name)
+        return
+    sandbox = start_fleet("tests")
     yield sandbox
-    sandbox.down()
+    sandbox.discard()
 
 
 @pytest.fixture(scope="session")
@@ -152,23 +169,24 @@ def restartable(fleet: Sandbox) -> Iterator[ClusterName]:
 
 
 @pytest.fixture
-def sandbox_up(_programs: None) -> Iterator[Callable[[Wish], Sandbox]]:
+def sandbox_up(_programs: None) -> Iterator[Callable[[SandboxOptions], Sandbox]]:
     """Start a sandbox of the test's own, for tests that break things."""
     running: list[Sandbox] = []
 
-    def start(wish: Wish) -> Sandbox:
-        running.append(sandbox_fleet.up(wish))
+    def start(options: SandboxOptions) -> Sandbox:
+        running.append(sandbox_fleet.up(options))
         return running[-1]
 
     yield start
     for sandbox in running:
-        sandbox.down()
+        sandbox.discard()
 
 
 @pytest.fixture
 def unique() -> str:
     """A name that no other test of the run uses, for namespaces and cluster-scoped objects."""
-    return f"t{next(_numbers)}"
+    run = f"-{os.getpid()}" if RUNNING_SANDBOX in os.environ else ""
+    return f"t{next(_numbers)}{run}"
 
 
 @pytest.fixture
@@ -188,7 +206,7 @@ def namespace(fleet: Sandbox, unique: str) -> Iterator[str]:
         fleet.api(cluster).create(namespace_object(unique))
     yield unique
     for cluster in names:
-        fleet.api(cluster).delete(f"/api/v1/namespaces/{unique}")
+        remove_namespace(fleet.api(cluster), unique)
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import os
 import signal
 import sys
 import threading
-from pathlib import Path
 from typing import Any
 
 _MOMENT = 2.0
@@ -16,9 +15,9 @@ _SET_BY_PYTEST = {"PYTEST_CURRENT_TEST"}
 def process_state() -> dict[str, Any]:
     """Environment, folder, loggers, signal handlers, streams and threads that keep a process alive."""
     return {
-        "working directory": Path.cwd(),
+        "working directory": os.getcwd(),  # noqa: PTH109  (twice a test)
         **{f"variable {name}": text for name, text in os.environ.items() if name not in _SET_BY_PYTEST},
-        **{f"logger {logger.name or 'root'}": _settings(logger) for logger in _loggers()},
+        **{f"logger {logger.name or 'root'}": _settings(logger) for logger in _loggers() if _is_set(logger)},
         **{f"handler of {number.name}": signal.getsignal(number) for number in _SIGNALS},
         "last resort of logging": logging.lastResort,
         "excepthook": sys.excepthook,
@@ -27,13 +26,10 @@ def process_state() -> dict[str, Any]:
 
 
 def differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
-    """A logger that was only made, and not set, is no difference."""
+    if before == after:
+        return []
     names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
-    return [
-        f"{name}: {before.get(name)!r} became {after.get(name)!r}"
-        for name in names
-        if not (name.startswith("logger ") and before.get(name, _UNSET) == after.get(name, _UNSET))
-    ]
+    return [f"{name}: {before.get(name)!r} became {after.get(name)!r}" for name in names]
 
 
 def _stays(thread: threading.Thread) -> bool:
@@ -44,7 +40,10 @@ def _stays(thread: threading.Thread) -> bool:
     return thread.is_alive()
 
 
-_UNSET = (logging.NOTSET, (), True, False)
+def _is_set(logger: logging.Logger) -> bool:
+    """A logger that was only made is no difference."""
+    has_handlers = bool(logger.handlers and _own_handlers(logger))
+    return has_handlers or logger.level != logging.NOTSET or not logger.propagate or logger.disabled
 
 
 def _settings(logger: logging.Logger) -> tuple[int, tuple[logging.Handler, ...], bool, bool]:

@@ -1,18 +1,20 @@
-"""Carries out the part of a plan that is about one cluster."""
+"""Executes the part of a plan that concerns one cluster."""
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 
-from reconciler.apply.objects import carry_out, drain
-from reconciler.apply.retry import Patience, with_retries
+from reconciler.apply.objects import carry_out, stop
+from reconciler.apply.retry import RetryPolicy, with_retries
+from reconciler.clients.protocols import ClusterClient
 from reconciler.errors import ClusterError
 from reconciler.objects import Ref
-from reconciler.outcome import Outcome
-from reconciler.ownership.applyset import Inventory, parent_manifest
 from reconciler.plan.model import Action, Change, ClusterPlan, Reason
-from reconciler.ports import ClusterPort
+from reconciler.plan.outcome import Outcome
+from reconciler.state.applyset import Inventory, digests_manifest, parent_manifest
+from reconciler.state.queues import is_queue
 
 PARALLEL = 16
 SET_MANAGER = "kfleet-applyset"
@@ -20,46 +22,49 @@ Tell = Callable[[Outcome], None]
 _WRITES = {Action.CREATE, Action.UPDATE, Action.REPLACE}
 
 
-def write_objects(port: ClusterPort, plan: ClusterPlan, patience: Patience, tell: Tell) -> tuple[Outcome, ...]:
+def write_objects(client: ClusterClient, plan: ClusterPlan, retries: RetryPolicy, tell: Tell) -> tuple[Outcome, ...]:
     """Widen the inventory, then write wave by wave."""
     changes = [change for change in plan.changes if change.action in _WRITES]
     if changes:
-        _record(port, plan, plan.inventory.with_members(_members(plan.changes)), patience)
-    return _in_waves(port, sorted(changes, key=lambda change: change.wave), patience, tell)
+        _record(client, plan, plan.inventory.with_members(_members(plan.changes)), retries)
+    return _in_waves(client, sorted(changes, key=lambda change: change.wave), retries, tell)
 
 
-def delete_objects(port: ClusterPort, plan: ClusterPlan, patience: Patience, tell: Tell) -> tuple[Outcome, ...]:
-    """Delete wave by wave, in the opposite order of writing; what an object that stayed may refer to stays too."""
+def delete_objects(client: ClusterClient, plan: ClusterPlan, retries: RetryPolicy, tell: Tell) -> tuple[Outcome, ...]:
+    """Delete wave by wave, in reverse write order. If an object could not be deleted, later waves are not tried.
+
+    It may still refer to their objects.
+    """
     changes = [change for change in plan.changes if change.action is Action.DELETE]
-    outcomes = [outcome for outcome in _drain_queues(port, changes, patience) if not outcome.is_done]
+    outcomes = [outcome for outcome in _stop_queues(client, changes, retries) if not outcome.is_done]
     left = [change for change in changes if change.ref not in {outcome.ref for outcome in outcomes}]
     for _, wave in groupby(sorted(left, key=lambda change: -change.wave), key=lambda change: change.wave):
         members = list(wave)
         stayed = next((outcome for outcome in outcomes if not outcome.is_done), None)
-        outcomes += _left_alone(members, stayed) if stayed else _in_waves(port, members, patience, tell)
+        outcomes += _left_alone(members, stayed) if stayed else _in_waves(client, members, retries, tell)
     return tuple(outcomes)
 
 
-def _drain_queues(port: ClusterPort, changes: list[Change], patience: Patience) -> tuple[Outcome, ...]:
-    """Before anything is deleted: Kueue finds the workloads of a queue through its LocalQueues."""
-    drained = [change for change in changes if change.is_drained]
+def _stop_queues(client: ClusterClient, changes: list[Change], retries: RetryPolicy) -> tuple[Outcome, ...]:
+    """Stop queues before anything is deleted: Kueue finds the workloads of a queue through its LocalQueues."""
+    queues = [change for change in changes if is_queue(change.ref)]
     with ThreadPoolExecutor(PARALLEL) as pool:
-        return tuple(pool.map(lambda change: drain(port, change, patience), drained))
+        return tuple(pool.map(lambda change: stop(client, change, retries), queues))
 
 
-def narrow_inventory(port: ClusterPort, plan: ClusterPlan, patience: Patience) -> None:
-    """After full success: the inventory names what is there now, and what may be there unseen."""
+def narrow_inventory(client: ClusterClient, plan: ClusterPlan, retries: RetryPolicy) -> None:
+    """After full success, reduce the inventory to the existing members and to kinds that could not be listed."""
     left = Inventory().with_members(_left(plan.changes))
     if plan.unserved:
         places = left.namespaces | plan.inventory.namespaces
         left = replace(left, kinds=left.kinds | plan.unserved, namespaces=places)
-    _record(port, plan, left, patience)
+    _record(client, plan, left, retries)
 
 
-def end_inventory(port: ClusterPort, plan: ClusterPlan, patience: Patience) -> None:
-    """The very last thing that the fleet has on a cluster that left it."""
+def end_inventory(client: ClusterClient, plan: ClusterPlan, retries: RetryPolicy) -> None:
+    """Delete the inventory of a removed cluster, as the last object of the fleet there."""
     try:
-        with_retries(lambda: port.delete(plan.set_name.path), patience)
+        with_retries(lambda: client.delete(plan.set_name.path), retries)
     except ClusterError as error:
         if error.status != 404:
             raise
@@ -79,39 +84,57 @@ def _left(changes: Iterable[Change]) -> list[Ref]:
     return _members(left)
 
 
-def _record(port: ClusterPort, plan: ClusterPlan, inventory: Inventory, patience: Patience) -> None:
-    """Write the inventory, unless the cluster holds just this one."""
+def _record(client: ClusterClient, plan: ClusterPlan, inventory: Inventory, retries: RetryPolicy) -> None:
+    """Write the inventory, unless the cluster already has the same one."""
+    if not _is_held(plan, inventory):
+        _write_parent(client, plan, inventory, retries)
+
+
+def _is_held(plan: ClusterPlan, inventory: Inventory) -> bool:
     known = plan.inventory
     is_recorded = known.cluster_uid == plan.uid and known.cluster == plan.name
-    # The set's own namespace goes without saying.
+    # The namespace of the ApplySet itself is implied.
     own = {plan.set_name.namespace}
     is_same = inventory.kinds == known.kinds and inventory.namespaces - own == known.namespaces - own
-    is_remembered = known.fleet == plan.fleet and known.addresses == plan.addresses
-    if not (is_recorded and is_same and is_remembered):
-        _write_parent(port, plan, inventory, patience)
+    remembered = (plan.fleet, plan.addresses, plan.digests, plan.home)
+    is_remembered = (known.fleet, known.addresses, known.digests, known.home) == remembered and _is_same_source(plan)
+    return is_recorded and is_same and is_remembered
 
 
-def _write_parent(port: ClusterPort, plan: ClusterPlan, inventory: Inventory, patience: Patience) -> None:
-    remembering = replace(inventory, fleet=plan.fleet, addresses=plan.addresses)
+def _is_same_source(plan: ClusterPlan) -> bool:
+    return (plan.source and plan.source.record) == (plan.inventory.source and plan.inventory.source.record)
+
+
+def _write_parent(client: ClusterClient, plan: ClusterPlan, inventory: Inventory, retries: RetryPolicy) -> None:
+    remembering = replace(inventory, fleet=plan.fleet, addresses=plan.addresses, source=plan.source, home=plan.home)
     manifest = parent_manifest(plan.set_name, remembering, plan.name, plan.uid)
 
     def write() -> None:
-        port.apply_at(plan.set_name.path, manifest, manager=SET_MANAGER, is_forced=True, is_dry_run=False)
+        client.apply_at(plan.set_name.path, manifest, manager=SET_MANAGER, is_forced=True, is_dry_run=False)
 
+    _prove(client, plan, retries)
     try:
-        with_retries(write, patience)
+        with_retries(write, retries)
     except ClusterError as error:
         if error.status != 404:
             raise
-        # A worker that KubeStellar serves need not have Kueue, nor its namespace.
+        # A worker of KubeStellar may have neither Kueue nor its namespace.
         space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": plan.set_name.namespace}}
-        with_retries(lambda: port.create(space), patience)
-        with_retries(write, patience)
+        with_retries(lambda: client.create(space), retries)
+        with_retries(write, retries)
 
 
-def _in_waves(port: ClusterPort, changes: list[Change], patience: Patience, tell: Tell) -> tuple[Outcome, ...]:
+def _prove(client: ClusterClient, plan: ClusterPlan, retries: RetryPolicy) -> None:
+    """Write the digests before the addresses: kfleet does not use an address without its digest."""
+    if plan.digests != plan.inventory.digests:
+        path, proof = plan.set_name.namespace_path, digests_manifest(plan.set_name, plan.digests)
+        apply = partial(client.apply_at, path, proof, manager=SET_MANAGER, is_forced=True, is_dry_run=False)
+        with_retries(apply, retries)
+
+
+def _in_waves(client: ClusterClient, changes: list[Change], retries: RetryPolicy, tell: Tell) -> tuple[Outcome, ...]:
     def carry_out_and_tell(change: Change) -> Outcome:
-        outcome = carry_out(port, change, patience)
+        outcome = carry_out(client, change, retries)
         tell(outcome)
         return outcome
 
@@ -127,7 +150,7 @@ def _in_waves(port: ClusterPort, changes: list[Change], patience: Patience, tell
 
 
 def _one_by_one(changes: list[Change], work: Callable[[Change], Outcome]) -> Iterator[Outcome]:
-    """Cohorts, in the order of the plan and none after one that failed: any other order may show a cycle."""
+    """Write cohorts in the order of the plan and stop after a failure: any other order may cause a cycle."""
     failed: Ref | None = None
     for change in changes:
         if failed is not None:

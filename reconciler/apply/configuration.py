@@ -1,7 +1,7 @@
-"""Brings a Configuration of Kueue into effect: writes it, restarts Kueue, watches, and goes back where that fails.
+"""Rolls out Kueue's Configuration: writes it, restarts Kueue, watches the Deployment, and rolls back on failure.
 
-The text to go back to stands on the ConfigMap from the first write until Kueue was seen to run with the new one. So a
-kfleet that dies on the way leaves everything that the next one needs to finish or to go back.
+The previous text is an annotation of the ConfigMap from the first write until Kueue runs with the new one. So if kfleet
+is killed in between, the next run can finish the rollout or roll it back.
 """
 
 import json
@@ -11,106 +11,117 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
-from reconciler.apply.retry import Patience, check_allowed, with_retries
+from reconciler.apply.retry import RetryPolicy, check_allowed, with_retries
+from reconciler.clients.protocols import ClusterClient
 from reconciler.errors import ClusterError
+from reconciler.kueue_config.model import APPLIED, FAILED, PREVIOUS, RESTARTED, Rollout, short_name
 from reconciler.objects import Manifest
-from reconciler.outcome import Outcome
 from reconciler.plan.model import Change
-from reconciler.ports import ClusterPort
-from reconciler.rollout import APPLIED, FAILED, PREVIOUS, RESTARTED, Rollout, short_name
+from reconciler.plan.outcome import Outcome
 
 KEY = "controller_manager_config.yaml"
 READY_WITHIN = timedelta(minutes=3)
 _POLL = 0.5
 _LONGEST_WHY = 400
 CONFLICT = 409
-# What a container waits for that will not start by waiting, because of what it was told. An image may still come.
+# Waiting reasons of a container that do not resolve by themselves. A missing image is not one: it may still arrive.
 _HOPELESS = {"CrashLoopBackOff", "CreateContainerConfigError", "RunContainerError"}
 
 
-def roll_out(port: ClusterPort, change: Change, rollout: Rollout, patience: Patience) -> Outcome:
+def roll_out(client: ClusterClient, change: Change, rollout: Rollout, retries: RetryPolicy) -> Outcome:
     try:
-        _rehearse(port, rollout, patience)
-        version = _write(port, rollout, patience)
-        problem = _restart(port, rollout, rollout.patch, patience)
+        _rehearse(client, rollout, retries)
+        version = _write(client, rollout, retries)
+        problem = _restart(client, rollout, rollout.patch, retries)
         if problem:
-            then = _go_back(port, rollout, f"{short_name(rollout.text)} {problem}", version, patience)
+            then = _go_back(client, rollout, f"{short_name(rollout.text)} {problem}", version, retries)
             problem = f"Kueue does not start with it: {problem}; {then}"
         else:
-            problem = _settle(port, rollout, patience)
+            problem = _settle(client, rollout, retries)
     except ClusterError as error:
         return Outcome(change.ref, change.action, error.problem)
     return Outcome(change.ref, change.action, problem)
 
 
-def _rehearse(port: ClusterPort, rollout: Rollout, patience: Patience) -> None:
-    """A text that Kueue cannot be restarted for would lie there until some other restart, with nobody watching."""
+def _rehearse(client: ClusterClient, rollout: Rollout, retries: RetryPolicy) -> None:
+    """Dry-run the restart first.
+
+    If kfleet could write the text but not restart Kueue, a later restart would pick it up unsupervised.
+    """
     path = f"{_deployment(rollout)}?dryRun=All"
-    with_retries(lambda: port.patch(path, _mark(_now(), rollout.patch)), patience)
+    with_retries(lambda: client.patch(path, _mark(_now(), rollout.patch)), retries)
 
 
-def _write(port: ClusterPort, rollout: Rollout, patience: Patience) -> str:
-    """On the very version that was seen: whoever wrote since then has said something that the plan does not know."""
+def _write(client: ClusterClient, rollout: Rollout, retries: RetryPolicy) -> str:
+    """Write at the observed resourceVersion: the plan does not know a change that was made since then."""
     annotations = {APPLIED: rollout.patch, PREVIOUS: rollout.previous, FAILED: None}
     body = {
         "metadata": {"resourceVersion": rollout.version, "annotations": annotations},
         "data": {KEY: rollout.text},
     }
-    # Not with_retries: a conflict is an answer here.
-    check_allowed(patience)
-    return str(port.patch(_config_map(rollout), body)["metadata"]["resourceVersion"])
+    # Not with_retries: a conflict must be reported here, not retried.
+    check_allowed(retries)
+    return str(client.patch(_config_map(rollout), body)["metadata"]["resourceVersion"])
 
 
-def _settle(port: ClusterPort, rollout: Rollout, patience: Patience) -> str:
-    """Kueue runs with it: there is nothing to go back to any more, unless somebody wrote another text meanwhile."""
+def _settle(client: ClusterClient, rollout: Rollout, retries: RetryPolicy) -> str:
+    """Remove the previous text, because Kueue runs with the new one. If the text changed meanwhile, keep it."""
 
     def settle() -> str:
-        found = port.get(_config_map(rollout))
+        found = client.get(_config_map(rollout))
         if (found.get("data") or {}).get(KEY) != rollout.text:
-            return "Kueue runs with it, but somebody changed it meanwhile, so it stays as it is now"
+            return (
+                "Kueue runs with it, but another client changed the ConfigMap meanwhile, so kfleet leaves it as it is"
+            )
         version = found["metadata"]["resourceVersion"]
-        port.patch(_config_map(rollout), {"metadata": {"resourceVersion": version, "annotations": {PREVIOUS: None}}})
+        client.patch(_config_map(rollout), {"metadata": {"resourceVersion": version, "annotations": {PREVIOUS: None}}})
         return ""
 
-    problem, _ = with_retries(settle, patience)
+    problem, _ = with_retries(settle, retries)
     return problem
 
 
-def _go_back(port: ClusterPort, rollout: Rollout, failed: str, version: str, patience: Patience) -> str:
-    """The previous text, and Kueue restarted once more; what failed is remembered, so that nobody tries it again."""
+def _go_back(client: ClusterClient, rollout: Rollout, failed: str, version: str, retries: RetryPolicy) -> str:
+    """Write the previous text and restart Kueue again. The failure is recorded, so that kfleet does not retry it."""
     if rollout.previous == rollout.text:
-        return "there is no other Configuration to go back to"
+        return "there is no previous Configuration to roll back to"
     annotations = {APPLIED: None, PREVIOUS: None, FAILED: failed}
     body = {
         "metadata": {"resourceVersion": version, "annotations": annotations},
         "data": {KEY: rollout.previous},
     }
-    check_allowed(patience)
+    check_allowed(retries)
     try:
-        port.patch(_config_map(rollout), body)
+        client.patch(_config_map(rollout), body)
     except ClusterError as error:
         if error.status != CONFLICT:
             raise
-        return "somebody changed it meanwhile, so it stays as it is now"
-    again = _restart(port, rollout, None, patience)
-    return f"and it does not start with the previous one either: {again}" if again else "the previous one is back"
+        return "another client changed the ConfigMap meanwhile, so kfleet leaves it as it is"
+    again = _restart(client, rollout, None, retries)
+    return (
+        f"and Kueue does not start with the previous one either: {again}" if again else "the previous one is restored"
+    )
 
 
-def _restart(port: ClusterPort, rollout: Rollout, patch: str | None, patience: Patience) -> str:
-    """Restart Kueue and wait until it is ready; why it is not, where it does not become so."""
+def _restart(client: ClusterClient, rollout: Rollout, patch: str | None, retries: RetryPolicy) -> str:
+    """Restart Kueue and wait until it is ready; returns why it does not become ready, or an empty text."""
     mark, path = _now(), _deployment(rollout)
-    with_retries(lambda: port.patch(path, _mark(mark, patch)), patience)
+    with_retries(lambda: client.patch(path, _mark(mark, patch)), retries)
     deadline = time.monotonic() + READY_WITHIN.total_seconds()
     why = ""
     while time.monotonic() < deadline:
-        deployment, _ = with_retries(lambda: port.get(path), patience)
+        deployment, _ = with_retries(lambda: client.get(path), retries)
         if _is_ready(deployment):
             return ""
-        why = _why_not(port, deployment, mark) or why
-        if why.partition(":")[0] in _HOPELESS:
+        why = _why_not(client, deployment, mark) or why
+        if _is_hopeless(why):
             return why
         time.sleep(_POLL)
     return f"not ready after {READY_WITHIN.seconds} s" + (f": {why}" if why else "")
+
+
+def _is_hopeless(why: str) -> bool:
+    return why.partition(":")[0] in _HOPELESS
 
 
 def _now() -> str:
@@ -118,23 +129,23 @@ def _now() -> str:
 
 
 def _mark(now: str, patch: str | None) -> Manifest:
-    """New pods, and what they were started for."""
+    """A patch that starts new pods, annotated with the part of the Configuration they are started for."""
     return {"spec": {"template": {"metadata": {"annotations": {RESTARTED: now, APPLIED: patch}}}}}
 
 
 def _is_ready(deployment: Mapping[str, Any]) -> bool:
-    """As `kubectl rollout status` sees it: all pods are new ones, no old one is left, and all are available."""
+    """Like `kubectl rollout status`: all pods are updated and available, and no old pod is left."""
     wanted, status = deployment["spec"].get("replicas", 1), deployment.get("status") or {}
     counts = {status.get(name, 0) for name in ("replicas", "updatedReplicas", "availableReplicas")}
     return status.get("observedGeneration", 0) >= deployment["metadata"]["generation"] and counts == {wanted}
 
 
-def _why_not(port: ClusterPort, deployment: Mapping[str, Any], mark: str) -> str:
-    """What the new pods say of themselves. Whoever may not read pods waits for the deadline, and knows less."""
+def _why_not(client: ClusterClient, deployment: Mapping[str, Any], mark: str) -> str:
+    """Why the new pods are not ready. Without permission to list pods the reason is empty until the deadline."""
     namespace, labels = deployment["metadata"]["namespace"], deployment["spec"]["selector"].get("matchLabels") or {}
     selector = quote(",".join(f"{name}={value}" for name, value in labels.items()))
     try:
-        pods = port.get(f"/api/v1/namespaces/{namespace}/pods?labelSelector={selector}").get("items") or ()
+        pods = client.get(f"/api/v1/namespaces/{namespace}/pods?labelSelector={selector}").get("items") or ()
     except ClusterError:
         return ""
     fresh = [pod for pod in pods if (pod["metadata"].get("annotations") or {}).get(RESTARTED) == mark]
@@ -152,7 +163,7 @@ def _complaint(pod: Mapping[str, Any]) -> str:
 
 
 def _last_words(log: str) -> str:
-    """Why a program gave up, from the end of its log. Kueue writes a document per line."""
+    """Why a container exited, from the end of its log. Kueue logs one JSON document per line."""
     line = next(iter(log.strip().splitlines()[-1:]), "")
     try:
         line = str(json.loads(line)["error"])

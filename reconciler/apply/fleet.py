@@ -1,4 +1,4 @@
-"""Carries out a plan on all clusters: workers before the manager where something is added, after it where removed."""
+"""Executes a plan on all clusters: the workers' writes before the manager's, and their deletes after them."""
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -6,42 +6,45 @@ from dataclasses import replace
 from functools import partial
 
 from reconciler.apply.cluster import Tell, delete_objects, end_inventory, narrow_inventory, write_objects
-from reconciler.apply.placements import place_jobs
-from reconciler.apply.retry import Patience
-from reconciler.apply.tokens import issue_tokens
+from reconciler.apply.retry import RetryPolicy
+from reconciler.apply.steps import issue_tokens, place_jobs
+from reconciler.clients.protocols import ClusterClient
 from reconciler.errors import ClusterError
+from reconciler.kubestellar.plan import PlacementStep
 from reconciler.objects import ClusterName, Ref
-from reconciler.outcome import ClusterOutcome, Outcome
 from reconciler.plan.model import Action, Change, ClusterPlan, Plan, Reason
-from reconciler.plan.placements import PlacementStep
-from reconciler.ports import ClusterPort
+from reconciler.plan.outcome import ClusterOutcome, Outcome
 
-Step = Callable[[ClusterPort, ClusterPlan, ClusterOutcome, Patience], ClusterOutcome]
+Step = Callable[[ClusterClient, ClusterPlan, ClusterOutcome, RetryPolicy], ClusterOutcome]
 
 
-def tell_nobody(_outcome: Outcome) -> None:
+def ignore_progress(_outcome: Outcome) -> None:
     pass
 
 
 def apply_plan(
     plan: Plan,
-    ports: Mapping[ClusterName, ClusterPort],
+    clients: Mapping[ClusterName, ClusterClient],
     manager: ClusterName | None,
-    patience: Patience,
-    tell: Tell = tell_nobody,
+    retries: RetryPolicy,
+    tell: Tell = ignore_progress,
 ) -> tuple[ClusterOutcome, ...]:
-    """Clusters with a refusal are left alone; a refusal about the fleet leaves all of them alone.
+    """Apply a plan. A refused cluster is not changed; a refusal about the fleet means that no cluster is changed.
 
-    Whoever shows how far the work is can be told of each change when it was tried.
+    With too many deletes kfleet deletes nothing and writes everything else. `tell` is called with each outcome, to
+    report progress.
     """
-    refused = {refusal.cluster for refusal in plan.refusals}
-    chosen = [] if None in refused else [entry for entry in plan.clusters if entry.name not in refused]
-    work = _Work(ports, patience, {entry.name: ClusterOutcome(entry.name) for entry in chosen})
+    allowed = [entry for entry in plan.clusters if not plan.is_refused(entry.name)]
+    chosen = [_without_removals(entry) if plan.keeps_all(entry.name) else entry for entry in allowed]
+    work = _Work(clients, retries, {entry.name: ClusterOutcome(entry.name) for entry in chosen})
     workers = [entry for entry in chosen if entry.name != manager]
     managers = [entry for entry in chosen if entry.name == manager]
-    write, finish = partial(_write, ports, tell), partial(_finish, tell)
+    write, finish = partial(_write, clients, tell), partial(_finish, tell)
     work.run(workers, write)
-    ready, early = _without_early(managers, work.outcomes)
+    refused = {refusal.cluster for refusal in plan.refusals}
+    ready, early = _without_early(
+        managers, {name: outcome for name, outcome in work.outcomes.items() if name not in refused}
+    )
     work.run(ready, write)
     work.run(managers, finish)
     why = _why_later(plan, manager, work.outcomes)
@@ -52,17 +55,29 @@ def apply_plan(
     return tuple(work.outcomes[entry.name] for entry in chosen)
 
 
+def _without_removals(cluster: ClusterPlan) -> ClusterPlan:
+    """Hold every change that deletes, replaces, stops or releases. These objects stay in the inventory."""
+    changes = (
+        change._replace(action=Action.HOLD)
+        if change.action in {Action.DELETE, Action.REPLACE} or change.reason in {Reason.STOPPED, Reason.RELEASED}
+        else change
+        for change in cluster.changes
+    )
+    return replace(cluster, changes=tuple(changes), is_ending=False)
+
+
 def _without_early(
     managers: list[ClusterPlan], outcomes: Mapping[ClusterName, ClusterOutcome]
 ) -> tuple[list[ClusterPlan], list[Outcome]]:
-    """Without rollouts whose workers were not all written to, and what is said of these."""
+    """The managers' plans without rollouts whose workers are not all done, and the outcomes of these rollouts.
+
+    The `outcomes` are those of clusters without a refusal.
+    """
     early: dict[Ref, Outcome] = {}
     for change in (change for manager in managers for change in manager.changes if change.rollout):
         undone = [name for name in (change.rollout.after if change.rollout else ()) if not _is_done(name, outcomes)]
         if undone:
-            problem = (
-                f"not tried, because not all changes of {', '.join(undone)} were made, which has to be ready first"
-            )
+            problem = f"not tried, because {', '.join(undone)} must be ready first, and not all changes there were made"
             early[change.ref] = Outcome(change.ref, change.action, problem, attempts=0, is_waiting=True)
     ready = [
         replace(one, changes=tuple(change for change in one.changes if change.ref not in early)) for one in managers
@@ -75,23 +90,26 @@ def _is_done(name: ClusterName, outcomes: Mapping[ClusterName, ClusterOutcome]) 
 
 
 def _why_later(plan: Plan, manager: ClusterName | None, outcomes: Mapping[ClusterName, ClusterOutcome]) -> str:
-    """What keeps workers from losing anything: a manager that was not changed as planned may still count on it."""
+    """Why nothing may be deleted on workers: a manager that was not changed as planned may still need it."""
     if manager is None:
         return ""
     part = next((entry for entry in plan.clusters if entry.name == manager), None)
     if part is None:
-        return f"{manager} could not be seen"
+        return f"{manager} could not be observed"
     if manager not in outcomes:
         return f"the changes of {manager} were refused"
     if not outcomes[manager].may_delete:
         return f"not all changes of {manager} were made"
-    held = next((change for change in part.changes if _is_put_off(change)), None)
+    refusal = next((refusal for refusal in plan.refusals if refusal.cluster == manager), None)
+    if refusal is not None:
+        return f"{refusal.ref} is refused"
+    held = next((change for change in part.changes if _is_blocked(change)), None)
     return f"{held.ref} is held: {held.reason}" if held else ""
 
 
-def _is_put_off(change: Change) -> bool:
+def _is_blocked(change: Change) -> bool:
     is_unseen_config = change.reason is Reason.UNSEEN and change.ref.kind == "MultiKueueConfig"
-    return change.reason is Reason.SUSPENDED or is_unseen_config
+    return change.reason in {Reason.SUSPENDED, Reason.WRITTEN_BACK} or is_unseen_config
 
 
 class _Work:
@@ -99,15 +117,15 @@ class _Work:
 
     def __init__(
         self,
-        ports: Mapping[ClusterName, ClusterPort],
-        patience: Patience,
+        clients: Mapping[ClusterName, ClusterClient],
+        retries: RetryPolicy,
         outcomes: dict[ClusterName, ClusterOutcome],
     ) -> None:
-        self._ports, self.outcomes = ports, outcomes
-        self._patience = {name: patience.for_one_cluster() for name in outcomes}
+        self._clients, self.outcomes = clients, outcomes
+        self._policy = {name: retries.for_one_cluster() for name in outcomes}
 
     def run(self, clusters: list[ClusterPlan], step: Step) -> None:
-        """One step on several clusters at the same time; a cluster that fails stays behind and stops no other."""
+        """Run one step on several clusters concurrently. A cluster that fails does not stop the others."""
         if not clusters:
             return
         with ThreadPoolExecutor(len(clusters)) as pool:
@@ -124,54 +142,54 @@ class _Work:
         if before.problem:
             return before
         try:
-            return step(self._ports[cluster.name], cluster, before, self._patience[cluster.name])
+            return step(self._clients[cluster.name], cluster, before, self._policy[cluster.name])
         except ClusterError as error:
             return replace(before, problem=error.problem)
 
 
 def _write(
-    ports: Mapping[ClusterName, ClusterPort],
+    clients: Mapping[ClusterName, ClusterClient],
     tell: Tell,
-    port: ClusterPort,
+    client: ClusterClient,
     cluster: ClusterPlan,
     before: ClusterOutcome,
-    patience: Patience,
+    retries: RetryPolicy,
 ) -> ClusterOutcome:
-    """The tokens first: a Secret whose token cannot be had stays as it is, and keeps nothing else from its place."""
-    issued = issue_tokens(cluster, ports, patience)
-    written = write_objects(port, issued.plan, patience, tell)
+    """Issue tokens first. A Secret without its token stays unchanged and does not block other objects."""
+    issued = issue_tokens(cluster, clients, retries)
+    written = write_objects(client, issued.plan, retries, tell)
     return replace(before, outcomes=(*before.outcomes, *issued.failures, *written))
 
 
 def _place(
     steps: tuple[PlacementStep, ...],
-    port: ClusterPort,
+    client: ClusterClient,
     _cluster: ClusterPlan,
     before: ClusterOutcome,
-    patience: Patience,
+    retries: RetryPolicy,
 ) -> ClusterOutcome:
-    return replace(before, outcomes=(*before.outcomes, *place_jobs(port, steps, patience)))
+    return replace(before, outcomes=(*before.outcomes, *place_jobs(client, steps, retries)))
 
 
 def _finish(
-    tell: Tell, port: ClusterPort, cluster: ClusterPlan, before: ClusterOutcome, patience: Patience
+    tell: Tell, client: ClusterClient, cluster: ClusterPlan, before: ClusterOutcome, retries: RetryPolicy
 ) -> ClusterOutcome:
-    """Deletes only after every write went well, and a narrower inventory only after every delete did."""
+    """Delete only after every write succeeded, and narrow the inventory only after every delete succeeded."""
     if not before.may_delete:
         return before
-    after = replace(before, outcomes=(*before.outcomes, *delete_objects(port, cluster, patience, tell)))
+    after = replace(before, outcomes=(*before.outcomes, *delete_objects(client, cluster, retries, tell)))
     if after.is_done and cluster.is_complete:
-        (end_inventory if cluster.is_ending else narrow_inventory)(port, cluster, patience)
+        (end_inventory if cluster.is_ending else narrow_inventory)(client, cluster, retries)
     return after
 
 
 def _finish_later(
-    why: str, finish: Step, port: ClusterPort, cluster: ClusterPlan, before: ClusterOutcome, patience: Patience
+    why: str, finish: Step, client: ClusterClient, cluster: ClusterPlan, before: ClusterOutcome, retries: RetryPolicy
 ) -> ClusterOutcome:
-    """Nothing is deleted, and it is said what was not; the next run looks again."""
+    """Delete nothing, and report the deletes that were not tried. The next run tries again."""
     deletes = [change for change in cluster.changes if change.action is Action.DELETE]
     if not (deletes and before.is_done):
-        return finish(port, cluster, before, patience)
+        return finish(client, cluster, before, retries)
     problem = f"not tried, because {why}"
     later = [Outcome(change.ref, change.action, problem, attempts=0, is_waiting=True) for change in deletes]
     return replace(before, outcomes=(*before.outcomes, *later))

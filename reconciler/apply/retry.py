@@ -1,4 +1,4 @@
-"""Requests that may succeed in a moment: a busy server, a webhook that is just starting, a lost race."""
+"""Retries of requests that may soon succeed: a busy API server, a webhook that is just starting, a lost race."""
 
 import random
 import time
@@ -15,15 +15,15 @@ RETRIED_FOR = timedelta(seconds=40)
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
-    """How long to go on, and the first and longest pause; each pause is twice the last, with jitter.
+class RetryPolicy:
+    """How long to retry, and the first and longest pause; each pause is twice the last, with jitter.
 
-    `forbidden` says why nothing may be written any more; then no request is sent. Patience is for a
-    cluster, not for each of its objects: where it ran out once (`is_spent`) every other request gets one attempt, and
-    where the server did not even answer (`is_silent`) none.
+    `forbidden` returns why nothing may be written any longer; then no request is sent. The timeout is shared by all
+    objects of a cluster: once it ran out (`is_spent`), every other request gets one attempt, and if the server did not
+    respond at all (`is_silent`), none.
 
-    `awaited` bounds how long the effect of a write is waited for, until an object is gone or a queue is empty: whoever
-    comes again soon need not stand there while other clusters wait.
+    `awaited` limits the wait for the effect of a write, until an object is gone or a queue is empty. The controller
+    runs again soon, so it need not block here while other clusters wait.
     """
 
     total: timedelta = RETRIED_FOR
@@ -34,40 +34,40 @@ class Patience:
     is_spent: Event = field(default_factory=Event, compare=False)
     is_silent: Event = field(default_factory=Event, compare=False)
 
-    def for_one_cluster(self) -> "Patience":
+    def for_one_cluster(self) -> "RetryPolicy":
         return replace(self, is_spent=Event(), is_silent=Event())
 
 
-def with_retries(request: Callable[[], Answer], patience: Patience) -> tuple[Answer, int]:
-    """The answer of a write, and how many attempts it took; the last error where patience ran out."""
-    deadline = time.monotonic() + patience.total.total_seconds()
-    pause = patience.first.total_seconds()
+def with_retries(request: Callable[[], Answer], retries: RetryPolicy) -> tuple[Answer, int]:
+    """The answer of a request and its number of attempts; raises the last error when the timeout is over."""
+    deadline = time.monotonic() + retries.total.total_seconds()
+    pause = retries.first.total_seconds()
     attempts = 0
     while True:
         attempts += 1
-        check_allowed(patience)
+        check_allowed(retries)
         try:
             return request(), attempts
         except ClusterError as error:
-            if not error.may_pass or patience.is_spent.is_set():
+            if not error.is_retryable or retries.is_spent.is_set():
                 raise
             if time.monotonic() + pause > deadline:
-                _run_out(patience, error)
+                _run_out(retries, error)
                 raise
-        time.sleep(pause * random.uniform(0.5, 1))  # noqa: S311  (jitter is no secret)
-        pause = min(2 * pause, patience.longest.total_seconds())
+        time.sleep(pause * random.uniform(0.5, 1))  # noqa: S311  (jitter needs no secure randomness)
+        pause = min(2 * pause, retries.longest.total_seconds())
 
 
-def check_allowed(patience: Patience) -> None:
-    """ClusterError where nothing may be written any more, or where nobody would answer."""
-    if why := patience.forbidden():
+def check_allowed(retries: RetryPolicy) -> None:
+    """Raise ClusterError if nothing may be written any longer, or if the server has stopped responding."""
+    if why := retries.forbidden():
         raise ClusterError("kfleet", why)
-    if patience.is_silent.is_set():
-        raise ClusterError("cluster", "not tried, because the server had stopped to answer")
+    if retries.is_silent.is_set():
+        raise ClusterError("cluster", "not tried, because the server had stopped responding")
 
 
-def _run_out(patience: Patience, error: ClusterError) -> None:
+def _run_out(retries: RetryPolicy, error: ClusterError) -> None:
     if error.status != 409:
-        patience.is_spent.set()
+        retries.is_spent.set()
     if not error.status:
-        patience.is_silent.set()
+        retries.is_silent.set()

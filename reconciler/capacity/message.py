@@ -1,5 +1,12 @@
-"""A message of a resource pool: checked, bounded, and read."""
+"""Names of the flavors that pools become.
 
+A pool whose name can be a part of an object's name gets the name that kueue-nats gave it. Every other one is written in
+the letters that are allowed, with a dot and a hash of its real name behind it. No pool can have that name itself,
+because a pool's name is one token of a subject and holds no dot.
+"""
+
+import hashlib
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -8,11 +15,17 @@ from typing import Any
 import orjson
 
 from reconciler.kueue.reading import as_list, as_map, quantity_at
-from reconciler.kueue.syntax import problem_of_label_key, problem_of_label_value
+from reconciler.kueue.resources import is_reserved
+from reconciler.kueue.syntax import problem_of_label_key, problem_of_label_value, problem_of_name
 from reconciler.objects import Manifest
-from reconciler.observed import Amounts
 from reconciler.quantity import NANO, ZERO, Quantity
+from reconciler.snapshot.model import Amounts
 
+POOL_KEY = "pool.vk.io"
+# Kept on the flavor where its name does not tell the pool.
+POOL_ANNOTATION = "kfleet.dev/pool"
+LONGEST = 253
+HASH = 10
 LARGEST = 16 * 1024
 MOST_RESOURCES = 32
 MOST_LABELS = 32
@@ -21,12 +34,22 @@ MOST_TAINTS = 7
 # Kueue adds quotas up in 64 bits, CPUs in thousandths.
 MOST_CPUS = Quantity(10**9 * NANO)
 MOST_OF_ANYTHING = Quantity(2**60 * NANO)
-# Labels of these domains mean something to controllers: an object with one may be deleted by them, or taken for theirs.
-# Where a pool lies is for the pool to say.
-PLACE_DOMAIN = "topology.kubernetes.io"
-RESERVED_DOMAINS = ("kubernetes.io", "k8s.io", "kfleet.dev", "fluxcd.io", "argoproj.io", "helm.sh", "x-k8s.io")
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _SHOWN = 60
+
+
+def flavor_name(master: str, entry: str, pool: str) -> str:
+    plain = f"{master}-{entry}-{pool}"
+    if "." not in pool and not problem_of_name(plain):
+        return plain
+    mark = hashlib.sha256(pool.encode()).hexdigest()[:HASH]
+    written = re.sub(r"[^a-z0-9-]+", "-", f"{master}-{entry}-{pool.lower()}").strip("-")
+    return f"{written[: LONGEST - HASH - 1].rstrip('-')}.{mark}"
+
+
+def problem_of_pool(pool: str) -> str:
+    """Why jobs cannot be sent to a pool at all; its name is the value of the toleration that routes them."""
+    return problem_of_label_value(pool) if pool else "is empty"
 
 
 class BadMessageError(ValueError):
@@ -34,7 +57,7 @@ class BadMessageError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Announcement:
+class PoolMessage:
     """What a pool says of itself. `problems` are the parts that could not be used and are left out."""
 
     amounts: Amounts
@@ -45,7 +68,7 @@ class Announcement:
 
 # Pools say the same again and again.
 @lru_cache(maxsize=4096)
-def read_announcement(payload: bytes) -> Announcement:
+def read_announcement(payload: bytes) -> PoolMessage:
     """Read a message, or raise a BadMessageError: a quota that cannot be read spoils the whole message."""
     if len(payload) > LARGEST:
         raise BadMessageError(f"has {len(payload)} bytes, at most {LARGEST} are read")
@@ -58,7 +81,7 @@ def read_announcement(payload: bytes) -> Announcement:
     amounts = _read_amounts(content.get("quotas", {}))
     labels, label_problems = _read_labels(content.get("labels"))
     taints, taint_problems = _read_taints(content.get("taints"))
-    return Announcement(amounts, labels, taints, (*label_problems, *taint_problems))
+    return PoolMessage(amounts, labels, taints, (*label_problems, *taint_problems))
 
 
 def problem_of_message(payload: bytes) -> str:
@@ -98,18 +121,11 @@ def _read_labels(entries: Any) -> tuple[Mapping[str, str], tuple[str, ...]]:
         key, equals, value = str(entry).partition("=")
         if not equals or "=" in value or problem_of_label_key(key) or problem_of_label_value(value):
             problems.append(f"label {_shown(entry)} is left out: write it like site=cnaf")
-        elif _is_reserved(key):
+        elif is_reserved(key):
             problems.append(f"label {_shown(entry)} is left out: a pool does not set labels of this domain")
         else:
             labels[key] = value
     return labels, tuple(problems)
-
-
-def _is_reserved(key: str) -> bool:
-    domain = key.rpartition("/")[0]
-    return domain != PLACE_DOMAIN and any(
-        domain == reserved or domain.endswith(f".{reserved}") for reserved in RESERVED_DOMAINS
-    )
 
 
 def _read_taints(entries: Any) -> tuple[tuple[Manifest, ...], tuple[str, ...]]:

@@ -5,28 +5,28 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from reconciler.objects import Gap, Manifest
-from reconciler.observed import Amounts, FlavorPlace, Freshness, PoolPlace, Usage
-from reconciler.spec.choices import CapacitySource
+from reconciler.snapshot.model import Amounts, FlavorKey, Freshness, PoolKey, Usage
+from reconciler.spec.enums import CapacitySource
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Source:
+class SourceKey:
     """Something that has a capacity of its own: a flavor on a cluster, by its nodes or ClusterMetrics, or a pool."""
 
     kind: CapacitySource
-    place: FlavorPlace | PoolPlace
+    place: FlavorKey | PoolKey
 
     def __str__(self) -> str:
-        if isinstance(self.place, PoolPlace):
+        if isinstance(self.place, PoolKey):
             return f"{self.place.bus}/{self.place.subject}.{self.place.name}"
         return f"{self.place.cluster}/{self.place.flavor}"
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
+class Sample:
     """What a source showed. `period` is how often a pool speaks, where that was heard."""
 
-    source: Source
+    source: SourceKey
     seen_at: datetime
     amounts: Amounts
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -39,19 +39,19 @@ class Entry:
     """What is remembered of a source.
 
     `granted` is what counts: at least what was seen last, more where a smaller capacity has not stood long enough
-    (`lower_since`, by resource, and `lower_most`, the most that was seen of it since then), and nothing where the
-    source is stale.
+    (`shrink_pending_since`, by resource, and `shrink_peak`, the most that was seen of it since then), and nothing where
+    the source is stale, which only a pool becomes.
     """
 
-    last: Sighting
+    last: Sample
     changed_at: datetime
     granted: Amounts
-    lower_since: Mapping[str, datetime] = field(default_factory=dict)
-    lower_most: Amounts = field(default_factory=dict)
+    shrink_pending_since: Mapping[str, datetime] = field(default_factory=dict)
+    shrink_peak: Amounts = field(default_factory=dict)
     freshness: Freshness = Freshness.FRESH
 
     @property
-    def source(self) -> Source:
+    def source(self) -> SourceKey:
         return self.last.source
 
 
@@ -61,10 +61,10 @@ class Ledger:
 
     entries: tuple[Entry, ...] = ()
 
-    def find(self, source: Source) -> Entry | None:
+    def find(self, source: SourceKey) -> Entry | None:
         return next((entry for entry in self.entries if entry.source == source), None)
 
-    def by_source(self) -> Mapping[Source, Entry]:
+    def by_source(self) -> Mapping[SourceKey, Entry]:
         return {entry.source: entry for entry in self.entries}
 
 
@@ -72,7 +72,7 @@ EMPTY = Ledger()
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class CapacityObservation:
     """One look at the sources, at one moment.
 
     `listened` says for how long each message bus has been heard without a break; a bus that could not be heard is not
@@ -80,17 +80,33 @@ class Look:
     """
 
     now: datetime
-    sightings: tuple[Sighting, ...] = ()
+    samples: tuple[Sample, ...] = ()
     listened: Mapping[str, timedelta] = field(default_factory=dict)
-    unused: frozenset[Source] = frozenset()
+    unused: frozenset[SourceKey] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class CapacityLook:
+class Condition:
+    """What somebody should know of the capacity, in words.
+
+    `about` tells it from others where its words may change while it stays. What the pools of a `bus` say can be as
+    many conditions as they like.
+    """
+
+    text: str
+    about: str = ""
+    bus: str = ""
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedCapacity:
     """What counts now (`ledger`), what was remembered before (`kept`), and what somebody should know.
 
     `unread` says why nobody knows what was remembered before: nothing may be written by such a look. `bad_messages`
-    counts, by message bus, what could not be used.
+    counts, by message bus, what could not be used; `listened` says for how long each was heard without a break.
     """
 
     now: datetime
@@ -98,12 +114,13 @@ class CapacityLook:
     ledger: Ledger = EMPTY
     usage: Usage = field(default_factory=dict)
     gaps: tuple[Gap, ...] = ()
-    conditions: tuple[str, ...] = ()
+    conditions: tuple[Condition, ...] = ()
     unread: str = ""
     bad_messages: Mapping[str, int] = field(default_factory=dict)
+    listened: Mapping[str, timedelta] = field(default_factory=dict)
 
 
-def in_order(sightings: Iterable[Sighting], first: Iterable[Source]) -> tuple[Sighting, ...]:
+def in_order(samples: Iterable[Sample], first: Iterable[SourceKey]) -> tuple[Sample, ...]:
     """Sightings in a given order of sources, the others after them by name."""
     position = {source: number for number, source in enumerate(first)}
-    return tuple(sorted(sightings, key=lambda one: (position.get(one.source, len(position)), one.source)))
+    return tuple(sorted(samples, key=lambda one: (position.get(one.source, len(position)), one.source)))

@@ -1,13 +1,21 @@
 """Nodes to the capacity of flavors: who counts, and for what."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from reconciler.kueue.taints import as_tolerations, is_hard, is_tolerated
+from reconciler.clients.protocols import ClusterClient
+from reconciler.kueue.reading import as_list, as_map, as_text, at, quantity_at
+from reconciler.kueue.resources import add_up, as_tolerations, is_hard, is_tolerated, pod_amounts
 from reconciler.objects import Manifest
-from reconciler.observed import Amounts
 from reconciler.quantity import ZERO, Quantity
+from reconciler.snapshot.model import Amounts
 from reconciler.spec.model import Flavor
+
+# What Kueue admitted carries one of these labels; the server leaves such pods out.
+OUTSIDE_OF_KUEUE = "!kueue.x-k8s.io/podset,!kueue.x-k8s.io/managed"
+ONE = Quantity(10**9)
+_ENDED = {"Succeeded", "Failed"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +72,44 @@ def _sum(nodes: Iterable[Node], *, is_less_other: bool) -> Amounts:
             free = max(amount - node.other.get(name, ZERO), ZERO) if is_less_other else amount
             found[name] = found.get(name, ZERO) + free
     return found
+
+
+def look_at_nodes(client: ClusterClient, *, is_less_other: bool) -> tuple[Node, ...]:
+    nodes = list(client.list("/api/v1/nodes"))
+    other = requests_by_node(client.list("/api/v1/pods", OUTSIDE_OF_KUEUE)) if is_less_other else {}
+    return tuple(read_node(node, other) for node in nodes)
+
+
+def read_node(node: Mapping[str, Any], other: Mapping[str, Amounts]) -> Node:
+    name = as_text(at(node, "metadata", "name"))
+    conditions = map(as_map, as_list(at(node, "status", "conditions")))
+    is_ready = any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
+    return Node(
+        name,
+        {key: as_text(value) for key, value in as_map(at(node, "metadata", "labels")).items()},
+        tuple(map(as_map, as_list(at(node, "spec", "taints")))),
+        read_amounts(at(node, "status", "allocatable")),
+        is_usable=is_ready and at(node, "spec", "unschedulable") is not True,
+        other=other.get(name, {}),
+    )
+
+
+def read_amounts(value: Any) -> Amounts:
+    return {name: amount for name, text in as_map(value).items() if (amount := quantity_at(text)) is not None}
+
+
+def requests_by_node(pods: Iterable[Mapping[str, Any]]) -> Mapping[str, Amounts]:
+    """What pods ask for on each node, and how many they are."""
+    return sums_by_node(pods, lambda pod: {**pod_amounts(as_map(pod.get("spec"))), "pods": ONE})
+
+
+def sums_by_node(
+    pods: Iterable[Mapping[str, Any]], measure: Callable[[Mapping[str, Any]], Amounts]
+) -> Mapping[str, Amounts]:
+    """A measure of the pods that have not ended, added up by node."""
+    found: dict[str, list[Amounts]] = {}
+    for pod in pods:
+        node = as_text(at(pod, "spec", "nodeName"))
+        if node and at(pod, "status", "phase") not in _ENDED:
+            found.setdefault(node, []).append(measure(pod))
+    return {node: add_up(amounts) for node, amounts in found.items()}

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from reconciler.capacity.ledger import Rules
-from reconciler.capacity.model import Source
+from reconciler.capacity.model import SourceKey
 from reconciler.objects import ClusterName
-from reconciler.observed import FlavorPlace, PoolPlace
-from reconciler.spec.choices import CapacitySource
+from reconciler.snapshot.model import FlavorKey, PoolKey
+from reconciler.spec.enums import CapacityPolicy, CapacitySource
 from reconciler.spec.masterqueue import NatsFlavor
 from reconciler.spec.model import Flavor, FleetSpec
 from reconciler.spec.nats import Bus, bus_name, find_bus
@@ -22,11 +22,11 @@ class PoolGroup:
     pools: NatsFlavor
     timeout: timedelta
 
-    def has(self, place: PoolPlace) -> bool:
+    def has(self, place: PoolKey) -> bool:
         return is_at(self.pools, place) and self.pools.has(place.name)
 
     @property
-    def named(self) -> tuple[Source, ...]:
+    def named(self) -> tuple[SourceKey, ...]:
         return tuple(pool_source(self.pools, name) for name in self.pools.pools)
 
 
@@ -36,6 +36,7 @@ class Sources:
 
     flavors: Mapping[CapacitySource, Mapping[ClusterName, tuple[Flavor, ...]]]
     groups: tuple[PoolGroup, ...]
+    policy: CapacityPolicy
 
     @property
     def is_empty(self) -> bool:
@@ -51,15 +52,15 @@ class Sources:
     def subjects_of(self, bus: Bus) -> tuple[str, ...]:
         return tuple(dict.fromkeys(pools.subject for pools in self.asked_of(bus)))
 
-    def find_pool(self, bus: str, subject: str) -> PoolPlace | None:
+    def find_pool(self, bus: str, subject: str) -> PoolKey | None:
         """The pool that speaks on a subject; None where nobody asks for it."""
         above, _, name = subject.rpartition(".")
-        place = PoolPlace(bus, above, name)
+        place = PoolKey(bus, above, name)
         return place if any(group.has(place) for group in self.groups) else None
 
-    def timeout_of(self, source: Source, usual: timedelta) -> timedelta | None:
+    def timeout_of(self, source: SourceKey, usual: timedelta) -> timedelta | None:
         """The longest timeout that anybody gives to a source; None where nobody asks for it."""
-        if isinstance(source.place, PoolPlace):
+        if isinstance(source.place, PoolKey):
             found = [group.timeout for group in self.groups if group.has(source.place)]
             return max(found, default=None)
         flavors = self.flavors.get(source.kind, {}).get(source.place.cluster, ())
@@ -70,26 +71,27 @@ def find_sources(spec: FleetSpec) -> Sources:
     return Sources(
         {kind: _flavors_by_cluster(spec, kind) for kind in (CapacitySource.NODES, CapacitySource.CLUSTER_METRICS)},
         tuple(_groups(spec)),
+        spec.fleet.policy.capacity,
     )
 
 
-def rules_for(spec: FleetSpec, sources: Sources, known: Iterable[Source]) -> Rules:
+def rules_for(spec: FleetSpec, sources: Sources, known: Iterable[SourceKey]) -> Rules:
     policy = spec.fleet.policy.capacity
     timeouts = {source: sources.timeout_of(source, policy.stale_after) for source in known}
     return Rules(policy, {source: timeout for source, timeout in timeouts.items() if timeout is not None})
 
 
-def is_at(pools: NatsFlavor, place: PoolPlace) -> bool:
+def is_at(pools: NatsFlavor, place: PoolKey) -> bool:
     """Whether a pool speaks where these pools are asked for."""
     return (place.bus, place.subject) == (bus_name(pools.connector), pools.subject)
 
 
-def pool_source(pools: NatsFlavor, name: str) -> Source:
-    return Source(CapacitySource.NATS, PoolPlace(bus_name(pools.connector), pools.subject, name))
+def pool_source(pools: NatsFlavor, name: str) -> SourceKey:
+    return SourceKey(CapacitySource.NATS, PoolKey(bus_name(pools.connector), pools.subject, name))
 
 
-def flavor_source(kind: CapacitySource, cluster: ClusterName, flavor: str) -> Source:
-    return Source(kind, FlavorPlace(cluster, flavor))
+def flavor_source(kind: CapacitySource, cluster: ClusterName, flavor: str) -> SourceKey:
+    return SourceKey(kind, FlavorKey(cluster, flavor))
 
 
 def _flavors_by_cluster(spec: FleetSpec, kind: CapacitySource) -> Mapping[ClusterName, tuple[Flavor, ...]]:

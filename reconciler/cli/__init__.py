@@ -1,7 +1,7 @@
-"""The command `kfleet`: arguments in, results on stdout, messages on stderr, an exit code.
+"""The command `kfleet`: it parses arguments, prints results to stdout and messages to stderr, and sets the exit code.
 
 0  ok          2  changes found (plan, diff with --detailed-exitcode); also wrong usage
-1  error       3  refused by a guard        4  some clusters could not be seen or changed
+1  error       3  refused by a guard        4  some clusters could not be observed or changed
 """
 
 import gc
@@ -17,29 +17,29 @@ from click.shell_completion import CompletionItem
 from reconciler.errors import EdgeError, KfleetError, RefusedError
 
 INTERRUPTED = 130
-# What `kfleet --help` lists. The commands themselves are imported only when they are used, so that the list stays fast
-# whatever they need; each lives in the module of its name.
+# The list that `kfleet --help` prints. A command's module has the command's name and is imported only when the command
+# runs, so listing stays fast whatever the commands import.
 COMMANDS: Mapping[str, str] = {
-    "apply": "Make the clusters hold what the fleet says.",
-    "argocd": "Serve as Argo CD's plugin: the objects of one cluster, for one Application.",
-    "bootstrap": "Give kfleet an account on a cluster, with the rights that it needs there and no others.",
-    "check": "Say whether jobs would be admitted, by which queue, and where they would run.",
-    "completion": "Print what makes a shell complete kfleet's commands and options.",
-    "credentials": "Show and renew the tokens with which the manager reaches its workers.",
-    "crds": "Print the CustomResourceDefinitions of MasterQueues and ClusterMetrics, for clusters that lack them.",
-    "demo": "Bring a fleet up, commit and apply its queues, send jobs through MultiKueue, take the fleet down.",
-    "diff": "Show what a change in git means for the clusters, without asking any.",
+    "apply": "Apply the fleet in git to the clusters.",
+    "argocd": "Run as an Argo CD plugin: print the objects of one cluster for one Application.",
+    "bootstrap": "Create kfleet's ServiceAccount on a cluster, with the minimal RBAC permissions.",
+    "check": "Check whether jobs would be admitted, by which queue, and where they would run.",
+    "completion": "Print a shell completion script.",
+    "credentials": "Show and rotate the tokens that the manager uses to reach its workers.",
+    "crds": "Print the CustomResourceDefinitions of MasterQueues and ClusterMetrics.",
+    "demo": "Start a sandbox fleet, commit and apply its queues, run jobs through MultiKueue, stop the fleet.",
+    "diff": "Show the effect of a change in git on the clusters, without contacting them.",
     "explain": "Explain a kind of the fleet or one of its fields.",
     "init": "Write a small starting fleet for the clusters of a kubeconfig.",
-    "observe": "Show what has how much now: pools, nodes, clusters, their age, and what each becomes.",
-    "plan": "Show what would change on the clusters, and why; change nothing.",
-    "preflight": "Say what will keep the fleet from working on its clusters, and what to do about it.",
+    "observe": "Show observed capacity per source, its age, and the quotas derived from it.",
+    "plan": "Show what would change on the clusters and why; write nothing.",
+    "preflight": "Report what prevents the fleet from working on its clusters, and how to fix it.",
     "render": "Print the Kubernetes objects of each cluster, in the API version that its Kueue serves.",
-    "run": "Follow the repository and the clusters, and keep them right.",
-    "sandbox": "A real fleet on this machine, without containers.",
-    "status": "Show how each cluster is: reachable, versions, objects, and what is not well.",
-    "validate": "Say everything that is wrong with a fleet, with file and line.",
-    "version": "Print the version of kfleet and of the Python it runs on.",
+    "run": "Run the controller: watch the repository and the clusters, and reconcile them.",
+    "sandbox": "Run a real fleet on this machine, without containers.",
+    "status": "Show the status of each cluster: reachability, versions, objects, health issues.",
+    "validate": "Report all problems of a fleet, with file and line.",
+    "version": "Print the versions of kfleet and Python.",
 }
 
 
@@ -53,13 +53,13 @@ class LazyGroup(click.Group):
         try:
             found = getattr(importlib.import_module(f"reconciler.cli.{cmd_name}"), cmd_name)
         except ModuleNotFoundError as error:
-            # The sandbox stands on packages that nobody else needs.
-            hint = "install what it needs: pip install 'kfleet[sandbox]'"
+            # Only the sandbox needs the packages of the extra `sandbox`.
+            hint = "install the missing packages: pip install 'kfleet[sandbox]'"
             raise EdgeError(f"kfleet {cmd_name}", f"the package {error.name} is not installed", hint) from error
         return found if isinstance(found, click.Command) else None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[Any]]:
-        """From the list above: importing every command would take longer than anybody waits for a name."""
+        """Complete from the list above: importing every command would make completion noticeably slow."""
         names = [CompletionItem(name, help=text) for name, text in COMMANDS.items() if name.startswith(incomplete)]
         return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
 
@@ -71,7 +71,7 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="kfleet", prog_name="kfleet", message="%(prog)s %(version)s")
 def kfleet() -> None:
-    """Keep the batch queues of many Kubernetes clusters the way a git repository says.
+    """Reconcile Kueue queues across many Kubernetes clusters from a git repository.
 
     \b
     Try it on this machine, without a cluster:
@@ -80,14 +80,14 @@ def kfleet() -> None:
 
 
 def main() -> None:
-    # A command reads thousands of objects and keeps them until it ends: looking for garbage among them again and again
-    # would take half as long as reading them. Who stays switches it on again.
+    # A command reads thousands of objects and keeps them until it ends. Collecting garbage among them repeatedly would
+    # take half as long as reading them. A long-running command enables the collector again.
     gc.disable()
     sys.exit(execute(sys.argv[1:]))
 
 
 def execute(arguments: list[str]) -> int:
-    """Run one command and return its exit code: the only place that turns errors into codes and messages."""
+    """Run one command and return its exit code. Only this function turns errors into exit codes and messages."""
     try:
         answer = kfleet.main(arguments, prog_name="kfleet", standalone_mode=False)
     except click.ClickException as error:
@@ -97,7 +97,7 @@ def execute(arguments: list[str]) -> int:
         _say("interrupted")
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader went away (`kfleet … | head`). Keep the interpreter from complaining about it at its end.
+        # The reader closed the pipe (`kfleet … | head`). Keep the interpreter from reporting that at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KfleetError as error:

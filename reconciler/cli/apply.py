@@ -1,4 +1,4 @@
-"""`kfleet apply`: make the clusters as the fleet says."""
+"""`kfleet apply`: write the fleet's objects to the clusters."""
 
 import json
 import time
@@ -11,26 +11,33 @@ from typing import Any
 
 import click
 
-from reconciler.apply import RETRIED_FOR
-from reconciler.cli.observing import looking_options
-from reconciler.cli.painting import paint
-from reconciler.cli.planning import plan_shown
-from reconciler.cli.source import commit_options, compute_or_stop, timeout_option
-from reconciler.cli.work import count_changes, shown_work, verbose_option
+from reconciler.apply.retry import RETRIED_FOR
+from reconciler.cli.options import (
+    accept_source_option,
+    commit_options,
+    load_or_stop,
+    looking_options,
+    plan_shown,
+    timeout_option,
+)
+from reconciler.cli.output import count_changes, paint, shown_work, verbose_option
 from reconciler.errors import EdgeError, RefusedError
-from reconciler.health import Ailment
-from reconciler.outcome import ClusterOutcome, outcome_record
-from reconciler.pipeline.capacity import Looking
-from reconciler.pipeline.offline import Source, committed
-from reconciler.pipeline.online import apply_fleet, connect, wait_for_health, writing
-from reconciler.plan import Plan
+from reconciler.pipeline.apply import apply as apply_plan
+from reconciler.pipeline.apply import writing
+from reconciler.pipeline.capacity import ObserveOptions
+from reconciler.pipeline.load import Source, committed
+from reconciler.pipeline.observe import connect
+from reconciler.pipeline.report import wait_for_health
+from reconciler.plan.model import Plan
+from reconciler.plan.outcome import ClusterOutcome, outcome_record
 from reconciler.plan.record import FORMAT, find_moves, plan_record
+from reconciler.report.health import HealthIssue
+from reconciler.report.text import apply_exit_code, outcome_text, plan_text
 from reconciler.spec.schema import schema_folder
-from reconciler.status import apply_exit_code, outcome_text, plan_text
 
 Outcomes = tuple[ClusterOutcome, ...]
 
-_MAKE_ONE = "make one with: kfleet plan --out FILE"
+_MAKE_ONE = "create one with: kfleet plan --out FILE"
 
 
 @click.command()
@@ -44,7 +51,7 @@ _MAKE_ONE = "make one with: kfleet plan --out FILE"
     default=3,
     show_default=True,
     metavar="SECONDS",
-    help="How long to wait until the written objects are well, before telling which are not.",
+    help="How long to wait for the written objects to become healthy before reporting those that are not.",
 )
 @click.option(
     "--retry-for",
@@ -52,24 +59,25 @@ _MAKE_ONE = "make one with: kfleet plan --out FILE"
     default=RETRIED_FOR.total_seconds(),
     show_default=True,
     metavar="SECONDS",
-    help="How long a write is retried that a busy server, a restart or a webhook keeps from succeeding.",
+    help="How long to retry a write that fails because a server is busy or restarting, or because of a webhook.",
 )
+@click.option("--plan", "saved", type=click.Path(exists=True, dir_okay=False), help="Apply exactly this saved plan.")
 @click.option(
-    "--plan", "saved", type=click.Path(exists=True, dir_okay=False), help="Apply exactly this saved plan, or nothing."
+    "--working-tree", "is_uncommitted", is_flag=True, help="Apply the working tree, including uncommitted changes."
 )
-@click.option("--working-tree", "is_uncommitted", is_flag=True, help="Apply the files as they lie there, uncommitted.")
 @click.option(
     "-o",
     "--output",
     type=click.Choice(["text", "json"]),
     default="text",
     show_default=True,
-    help="json is one document, after the last write: the plan, and what became of it.",
+    help="json prints one document after the last write: the plan and its outcome.",
 )
-@click.option("--confirm-deletes", type=int, metavar="N", help="Allow exactly N deletes, whatever the policy says.")
+@click.option("--confirm-deletes", type=int, metavar="N", help="Allow exactly N deletes, overriding the policy.")
+@accept_source_option
 def apply(
     source: Source,
-    looking: Looking,
+    looking: ObserveOptions,
     timeout: float,
     is_verbose: bool,
     wait: float,
@@ -78,10 +86,11 @@ def apply(
     is_uncommitted: bool,
     output: str,
     confirm_deletes: int | None,
+    is_accepted: bool,
 ) -> int:
-    """Make the clusters hold what the fleet says.
+    """Apply the fleet in git to the clusters.
 
-    Takes a commit: the checked-out one, or --revision. A working tree with changes is refused.
+    Applies a commit: HEAD, or --revision. Refuses a working tree with uncommitted changes.
 
     \b
     Examples:
@@ -92,40 +101,43 @@ def apply(
     \b
     Exit codes:
       0  converged
-      3  refused by a guard, nothing was written where it refused
-      4  some clusters could not be seen or changed
+      3  refused by a guard; nothing was written where it refused; if it refused too many deletes, nothing was deleted
+      4  some clusters could not be observed or changed, or an object that has to be deleted still exists
     """
     started = time.monotonic()
+    source = replace(source, is_identified=True, is_accepted=is_accepted)
     is_text = output == "text"
     record = read_record(Path(saved)) if saved else None
     if record is not None:
         source = replace(source, overlay=record["overlay"])
-    computed = compute_or_stop(source if is_uncommitted else committed(source))
-    with closing(connect(computed.spec, timedelta(seconds=timeout))) as connections:
-        with writing(computed, connections, timedelta(seconds=retry_for)) as patience:
+    revision = load_or_stop(source if is_uncommitted else committed(source))
+    with closing(connect(revision.spec, timedelta(seconds=timeout))) as connections:
+        with writing(revision.spec, connections, timedelta(seconds=retry_for)) as policy:
             planned = plan_shown(
-                computed, connections, looking, confirm_deletes, is_verbose=is_verbose, is_applying=True
+                revision, connections, looking, confirm_deletes, is_verbose=is_verbose, is_applying=True
             )
-            computed, made = planned.computed, planned.plan
+            rendered, made = planned.rendered, planned.plan
             if record is not None:
                 refuse_moved(record, plan_record(made, source.overlay))
             if is_text:
                 click.echo(plan_text(made, paint))
             with shown_work(is_verbose=is_verbose) as report:
-                outcomes = apply_fleet(computed, connections, made, patience, count_changes(made, report))
-        ailments = wait_for_health(computed, connections, timedelta(seconds=wait if made.has_work else 0))
+                outcomes = apply_plan(rendered, connections, made, policy, count_changes(made, report))
+        health_issues = wait_for_health(rendered, connections, timedelta(seconds=wait if made.has_work else 0))
     took = f"{time.monotonic() - started:.1f} s"
-    click.echo(_text(outcomes, ailments, took) if is_text else _json(made, source.overlay, outcomes, ailments))
+    click.echo(
+        _text(outcomes, health_issues, took) if is_text else _json(made, source.overlay, outcomes, health_issues)
+    )
     return apply_exit_code(made, outcomes)
 
 
-def _text(outcomes: Outcomes, ailments: Sequence[Ailment], took: str) -> str:
-    unwell = (paint(f"not well: {ailment}", "yellow") for ailment in ailments)
-    return "\n".join((outcome_text(outcomes, paint), *unwell, took))
+def _text(outcomes: Outcomes, health_issues: Sequence[HealthIssue], took: str) -> str:
+    unhealthy = (paint(f"unhealthy: {health_issue}", "yellow") for health_issue in health_issues)
+    return "\n".join((outcome_text(outcomes, paint), *unhealthy, took))
 
 
-def _json(made: Plan, overlay: str, outcomes: Outcomes, ailments: Sequence[Ailment]) -> str:
-    done = {"outcomes": outcome_record(outcomes), "notWell": [str(ailment) for ailment in ailments]}
+def _json(made: Plan, overlay: str, outcomes: Outcomes, health_issues: Sequence[HealthIssue]) -> str:
+    done = {"outcomes": outcome_record(outcomes), "unhealthy": [str(health_issue) for health_issue in health_issues]}
     return json.dumps(plan_record(made, overlay) | done, indent=2)
 
 
@@ -133,11 +145,11 @@ def read_record(path: Path) -> dict[str, Any]:
     try:
         record = json.loads(path.read_text())
     except (OSError, ValueError) as error:
-        raise EdgeError(str(path), f"is no plan: {error}") from error
+        raise EdgeError(str(path), f"is not a plan: {error}") from error
     if not isinstance(record, dict) or record.get("format") != FORMAT:
-        raise EdgeError(str(path), f"is no plan of the format {FORMAT}", _MAKE_ONE)
+        raise EdgeError(str(path), f"is not a plan of the format {FORMAT}", _MAKE_ONE)
     if problems := list(_find_problems(record)):
-        raise EdgeError(str(path), f"is no plan: {'; '.join(problems)}", _MAKE_ONE)
+        raise EdgeError(str(path), f"is not a plan: {'; '.join(problems)}", _MAKE_ONE)
     return record
 
 
@@ -153,4 +165,4 @@ def refuse_moved(saved: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     moves = list(find_moves(saved, now))
     if moves:
         listed = "\n".join(f"  {move}" for move in moves[:20])
-        raise RefusedError(f"the saved plan is stale, nothing was written:\n{listed}\nmake a new plan and look at it")
+        raise RefusedError(f"the saved plan is stale, nothing was written:\n{listed}\nmake a new plan and review it")

@@ -1,4 +1,4 @@
-"""`kfleet argocd`: what Argo CD's plugin server runs (deploy/argocd/plugin.yaml)."""
+"""`kfleet argocd`: the commands that Argo CD's plugin server runs (deploy/argocd/plugin.yaml)."""
 
 import json
 import os
@@ -11,23 +11,29 @@ from types import FrameType
 
 import click
 
-from reconciler.argocd import SOURCE_PATH, Parameters, announcements, dressed, observed_note, read_parameters
-from reconciler.capacity.model import CapacityLook
-from reconciler.cli.observing import read_observations
-from reconciler.cli.source import stop_on_errors
-from reconciler.edges.folder import read_folder
+from reconciler.capacity.model import ObservedCapacity
+from reconciler.cli.options import read_observations, stop_on_errors
+from reconciler.clients.working_tree import read_folder
 from reconciler.errors import EdgeError, KfleetError
 from reconciler.objects import ClusterName, ref_of
-from reconciler.pipeline.capacity import with_recorded
-from reconciler.pipeline.offline import Computed, compute, write_offline
+from reconciler.pipeline.load import load_files
+from reconciler.pipeline.render import Rendered, render_offline, write_offline
+from reconciler.report.argocd import (
+    SOURCE_PATH,
+    Parameters,
+    annotate_for_argocd,
+    announcements,
+    observed_note,
+    read_parameters,
+)
 
-# Argo CD gives up after 60 seconds.
+# Argo CD ends a plugin after 60 seconds.
 DEADLINE = 55.0
 
 
 @click.group()
 def argocd() -> None:
-    """Serve as Argo CD's plugin: the objects of one cluster, for one Application."""
+    """Run as an Argo CD plugin: print the objects of one cluster for one Application."""
 
 
 @argocd.command()
@@ -37,38 +43,38 @@ def argocd() -> None:
     default=DEADLINE,
     show_default=True,
     metavar="SECONDS",
-    help="Give up after so long.",
+    help="Fail after this many seconds.",
 )
 def generate(deadline: float) -> None:
-    """Print the objects of the cluster that the Application names, and nothing else.
+    """Print the objects of the cluster that the Application names.
 
-    Reads the fleet in the current folder, and asks no cluster. Prints everything or, with an exit code, nothing: an
-    empty answer would have Argo CD delete what it manages.
+    Reads the fleet in the current folder and contacts no cluster. Prints all objects, or fails and prints nothing:
+    Argo CD would delete the objects that it manages if the output were empty.
     """
     with _ended_in_time(deadline), _repository() as folder:
         parameters = read_parameters(os.environ)
         files = read_folder(folder)
         look = _look(parameters.observations)
-        computed = with_recorded(stop_on_errors(compute(files, parameters.overlay)), look)
-        text = _objects(computed, _chosen(computed, parameters))
+        rendered = render_offline(stop_on_errors(load_files(files, parameters.overlay)), look)
+        text = _objects(rendered, _chosen(rendered, parameters))
     click.echo(text, nl=False)
 
 
 @argocd.command()
 def parameters() -> None:
-    """Print the parameters that an Application can set, as Argo CD reads them."""
+    """Print the parameters that an Application can set, in Argo CD's format."""
     with _ended_in_time(DEADLINE), _repository() as folder:
         files = read_folder(folder)
-        clusters = [cluster.name for cluster in compute(files).spec.clusters]
+        clusters = [cluster.name for cluster in load_files(files).spec.clusters]
     click.echo(json.dumps(announcements(clusters, files.overlay_names())))
 
 
 @contextmanager
 def _ended_in_time(seconds: float) -> Iterator[None]:
-    """Argo CD ends a plugin with SIGTERM, and shows what it wrote on stderr."""
+    """Raise an error on SIGTERM, which Argo CD sends to end a plugin: it shows the plugin's stderr."""
 
     def end(number: int, _frame: FrameType | None) -> None:
-        reason = "was ended by SIGTERM" if number == signal.SIGTERM else f"took longer than {seconds:g} s"
+        reason = "ended by SIGTERM" if number == signal.SIGTERM else f"took longer than {seconds:g} s"
         raise EdgeError("kfleet argocd", f"{reason}; nothing was printed")
 
     signal.signal(signal.SIGTERM, end)
@@ -82,7 +88,7 @@ def _ended_in_time(seconds: float) -> Iterator[None]:
 
 @contextmanager
 def _repository() -> Iterator[str]:
-    """The fleet's folder, seen from the root of the repository: messages name files as git does."""
+    """Return the fleet's folder relative to the root of the repository, so that messages name files as git does."""
     here, folder = Path.cwd(), Path(os.environ.get(SOURCE_PATH) or ".")
     parts = folder.parts
     if not parts or here.parts[-len(parts) :] != parts:
@@ -92,14 +98,14 @@ def _repository() -> Iterator[str]:
         yield str(folder)
 
 
-def _look(path: str) -> CapacityLook | None:
+def _look(path: str) -> ObservedCapacity | None:
     if path and not Path(path).resolve().is_relative_to(Path.cwd().resolve()):
-        raise KfleetError(f"parameter observations: {path!r} leaves the repository")
+        raise KfleetError(f"parameter observations: {path!r} is outside the repository")
     return read_observations(path or None)
 
 
-def _chosen(computed: Computed, given: Parameters) -> ClusterName:
-    names = [cluster.name for cluster in computed.spec.clusters]
+def _chosen(rendered: Rendered, given: Parameters) -> ClusterName:
+    names = [cluster.name for cluster in rendered.spec.clusters]
     if not given.cluster and len(names) == 1:
         return names[0]
     if given.cluster not in names:
@@ -108,20 +114,22 @@ def _chosen(computed: Computed, given: Parameters) -> ClusterName:
     return ClusterName(given.cluster)
 
 
-def _objects(computed: Computed, cluster: ClusterName) -> str:
-    """JSON, which every reader of YAML reads the same way."""
-    _refuse_unknown(computed)
-    note = observed_note(computed.look.now, datetime.now(UTC)) if computed.look else ""
-    manifests = write_offline(computed, cluster)
+def _objects(rendered: Rendered, cluster: ClusterName) -> str:
+    """Print JSON, because all YAML parsers agree on it."""
+    _refuse_unknown(rendered)
+    note = observed_note(rendered.snapshot.capacity.now, datetime.now(UTC)) if rendered.snapshot.capacity else ""
+    manifests = write_offline(rendered, cluster)
     if not manifests:
-        raise KfleetError(f"cluster {cluster}: the fleet has no objects there; nothing is printed")
-    return "".join(f"---\n{json.dumps(dressed(ref_of(cluster, entry), entry, note))}\n" for entry in manifests)
+        raise KfleetError(f"cluster {cluster}: the fleet has no objects for it; nothing is printed")
+    return "".join(
+        f"---\n{json.dumps(annotate_for_argocd(ref_of(cluster, entry), entry, note))}\n" for entry in manifests
+    )
 
 
-def _refuse_unknown(computed: Computed) -> None:
-    """What is not known would be missing in the answer, and Argo CD would delete it."""
-    if computed.spec.fleet.has_live_master_queues:
+def _refuse_unknown(rendered: Rendered) -> None:
+    """Refuse to print if something is unknown: its objects would be missing, and Argo CD would delete them."""
+    if rendered.spec.fleet.has_live_master_queues:
         raise KfleetError("fleet: MasterQueues that are read from a cluster cannot be rendered; keep them in git")
-    if computed.desired.gaps:
-        listed = "; ".join(map(str, computed.desired.gaps))
-        raise KfleetError(f"capacity is not known: {listed} (say where it was observed: parameter observations)")
+    if rendered.desired.gaps:
+        listed = "; ".join(map(str, rendered.desired.gaps))
+        raise KfleetError(f"capacity is not known: {listed} (set the parameter observations to a recorded observation)")

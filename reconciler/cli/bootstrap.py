@@ -1,4 +1,4 @@
-"""`kfleet bootstrap`: the account that kfleet itself uses on a cluster, and what it may do there."""
+"""`kfleet bootstrap`: the ServiceAccount that kfleet itself uses on a cluster, and its RBAC permissions."""
 
 import os
 from collections.abc import Iterable
@@ -9,15 +9,15 @@ from typing import Any
 import click
 import yaml
 
-from reconciler.credential import KEY, Endpoint, TokenWish, read_credential, with_token
-from reconciler.edges.access import open_context
-from reconciler.edges.kubernetes import ApiServer
+from reconciler.clients.access import open_context
+from reconciler.clients.kubernetes import ApiServer
 from reconciler.errors import ClusterError, EdgeError
-from reconciler.kueue.configuration import Settings
+from reconciler.kueue.configuration import KueueSettings
 from reconciler.kueue.frameworks import FRAMEWORKS
 from reconciler.kueue.syntax import problem_of_name
+from reconciler.multikueue.token import KEY, ApiEndpoint, TokenRequestSpec, read_credential, with_token
 from reconciler.objects import ClusterName, Manifest
-from reconciler.rights import (
+from reconciler.plan.rbac import (
     ACCOUNT,
     ALL_FRAMEWORKS,
     KUEUE_NAMESPACE,
@@ -26,11 +26,11 @@ from reconciler.rights import (
     account_objects,
     kubestellar_objects,
 )
-from reconciler.spec.choices import Role
+from reconciler.spec.enums import Role
 
 FIELD_MANAGER = "kfleet-bootstrap"
 NO_NAMESPACE = (
-    "install Kueue there first, create its namespace where KubeStellar brings the jobs, or say --kueue-namespace"
+    "install Kueue there first or set --kueue-namespace; if KubeStellar dispatches the jobs, create the namespace"
 )
 
 own_option = click.option(
@@ -43,15 +43,15 @@ kueue_option = click.option(
 
 @click.group()
 def bootstrap() -> None:
-    """Give kfleet an account on a cluster, with the rights that it needs there and no others."""
+    """Create kfleet's ServiceAccount on a cluster, with the minimal RBAC permissions."""
 
 
 @bootstrap.command()
 @own_option
 @kueue_option
-@click.option("--kubestellar", "has_kubestellar", is_flag=True, help="Also what jobs need that travel by KubeStellar.")
+@click.option("--kubestellar", "has_kubestellar", is_flag=True, help="Add the permissions that KubeStellar needs.")
 def manager(own: str, kueue: str, has_kubestellar: bool) -> None:
-    """Print the account and roles for the cluster that kfleet runs in: the manager.
+    """Print the ServiceAccount and roles for the cluster that kfleet runs in: the manager.
 
     \b
     Examples:
@@ -72,16 +72,17 @@ def manager(own: str, kueue: str, has_kubestellar: bool) -> None:
     multiple=True,
     type=click.Choice(sorted(FRAMEWORKS)),
     metavar="NAME",
-    help="A framework of the manager's Kueue; repeatable. kfleet gets no rights for others. [default: all]",
+    help="A framework that the manager's Kueue has enabled; repeatable. kfleet gets permissions for these only. "
+    "[default: all]",
 )
-@click.option("--apply", "is_applied", is_flag=True, help="Write it to the worker, and make a login for the manager.")
+@click.option("--apply", "is_applied", is_flag=True, help="Apply to the worker; create credentials for the manager.")
 @click.option("--context", default="", metavar="CONTEXT", help="With --apply: the worker. [default: NAME]")
-@click.option("--kubeconfig", default="", metavar="FILE", help="Where contexts are. [default: as kubectl]")
-@click.option("--manager-context", default="", metavar="CONTEXT", help="With --apply: where the login is written.")
-@click.option("--secret-file", default="", metavar="FILE", help="With --apply: write the login's Secret to this file.")
-@click.option("--server", default="", metavar="URL", help="The worker's address for the manager. [default: as here]")
+@click.option("--kubeconfig", default="", metavar="FILE", help="File with the contexts. [default: as kubectl]")
+@click.option("--manager-context", default="", metavar="CONTEXT", help="With --apply: write the Secret there.")
+@click.option("--secret-file", default="", metavar="FILE", help="With --apply: write the Secret to this file.")
+@click.option("--server", default="", metavar="URL", help="The worker's URL for the manager. [default: the context's]")
 @click.option(
-    "--days", default=365, show_default=True, type=click.IntRange(min=1), help="How long the login should last."
+    "--days", default=365, show_default=True, type=click.IntRange(min=1), help="Requested lifetime of the token."
 )
 def worker(
     name: str,
@@ -96,10 +97,10 @@ def worker(
     server: str,
     days: int,
 ) -> None:
-    """Print the account and roles for a worker; with --apply, write them and make the manager's login there.
+    """Print the ServiceAccount and roles for a worker; with --apply, apply them and create the manager's credentials.
 
-    The login is a token in a Secret for access.secretRef of the Cluster. It is written to the manager or to a file that
-    only you can read, and never shown.
+    The credentials are a token in a Secret, for access.secretRef of the Cluster. kfleet writes the Secret to the
+    manager, or to a file that only you can read, and never prints the token.
 
     \b
     Examples:
@@ -109,20 +110,20 @@ def worker(
     """
     if problem := problem_of_name(name):
         raise click.BadParameter(problem, param_hint="NAME")
-    places, settings = Places(own, kueue), Settings(frameworks=frameworks) if frameworks else ALL_FRAMEWORKS
+    places, settings = Places(own, kueue), KueueSettings(frameworks=frameworks) if frameworks else ALL_FRAMEWORKS
     objects = account_objects(Role.WORKER, places, settings)
     if not is_applied:
         click.echo(_text(objects), nl=False)
         return
     if bool(manager_context) == bool(secret_file):
-        raise click.UsageError("--apply needs a place for the login: --manager-context or --secret-file")
+        raise click.UsageError("--apply needs a destination for the Secret: --manager-context or --secret-file")
     login = _Login(ClusterName(name), places, timedelta(days=days), server)
-    port = open_context(name, context or name, kubeconfig)
+    client = open_context(name, context or name, kubeconfig)
     try:
-        _apply_all(port, objects)
-        secret = _issue(port, login)
+        _apply_all(client, objects)
+        secret = _issue(client, login)
     finally:
-        port.close()
+        client.close()
     _hand_over(secret, manager_context, kubeconfig, secret_file)
     _tell(secret, name)
 
@@ -141,23 +142,23 @@ def _text(objects: Iterable[Manifest]) -> str:
     )
 
 
-def _apply_all(port: ApiServer, objects: Iterable[Manifest]) -> None:
+def _apply_all(client: ApiServer, objects: Iterable[Manifest]) -> None:
     for entry in objects:
         try:
-            port.apply(entry, manager=FIELD_MANAGER)
+            client.apply(entry, manager=FIELD_MANAGER)
         except ClusterError as error:
             raise EdgeError(error.where, error.problem, NO_NAMESPACE if error.status == 404 else "") from error
-        click.echo(f"{port.cluster}: {entry['kind']} {_address(entry)}")
+        click.echo(f"{client.cluster}: {entry['kind']} {_address(entry)}")
 
 
-def _issue(port: ApiServer, login: _Login) -> Manifest:
-    """The Secret with a fresh token of the account in it."""
-    endpoint = Endpoint(login.server or port.endpoint.server, port.endpoint.ca)
-    wish = TokenWish(login.worker, login.places.own, ACCOUNT, login.lifetime, endpoint)
+def _issue(client: ApiServer, login: _Login) -> Manifest:
+    """Return the Secret with a new token of the ServiceAccount."""
+    endpoint = ApiEndpoint(login.server or client.endpoint.server, client.endpoint.ca)
+    request = TokenRequestSpec(login.worker, login.places.own, ACCOUNT, login.lifetime, endpoint)
     metadata = {"name": f"kfleet-{login.worker}", "namespace": login.places.own}
     empty = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque"}
-    answer = port.post(wish.path, wish.request)
-    return with_token(empty, wish, str(answer["status"]["token"]))
+    answer = client.post(request.path, request.request)
+    return with_token(empty, request, str(answer["status"]["token"]))
 
 
 def _hand_over(secret: Manifest, manager_context: str, kubeconfig: str, secret_file: str) -> None:
@@ -165,21 +166,21 @@ def _hand_over(secret: Manifest, manager_context: str, kubeconfig: str, secret_f
         _write_private(secret_file, _text([secret]))
         click.echo(f"{secret_file}: Secret {_address(secret)}, for the manager; only you can read it")
         return
-    port = open_context("manager", manager_context, kubeconfig)
+    client = open_context("manager", manager_context, kubeconfig)
     try:
-        port.apply(secret, manager=FIELD_MANAGER)
+        client.apply(secret, manager=FIELD_MANAGER)
     except ClusterError as error:
         hint = "run kfleet bootstrap manager there first" if error.status == 404 else ""
         raise EdgeError(manager_context, error.problem, hint) from error
     finally:
-        port.close()
+        client.close()
     click.echo(f"{manager_context}: Secret {_address(secret)}")
 
 
 def _write_private(path: str, text: str) -> None:
     try:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            # A file that was there before keeps its mode otherwise.
+            # open() keeps the mode of an existing file.
             os.fchmod(file.fileno(), 0o600)
             file.write(text)
     except OSError as error:
@@ -187,12 +188,12 @@ def _write_private(path: str, text: str) -> None:
 
 
 def _tell(secret: Manifest, name: str) -> None:
-    """What the server made of the wish: some give no token for that long."""
+    """Print when the token expires, because some servers issue tokens with a shorter lifetime than requested."""
     token = read_credential(secret).token
     if token and token.expires:
         days = (token.expires - datetime.now(UTC)).days
         click.echo(
-            f"the login is good until {token.expires:%Y-%m-%d} ({days} days): repeat this command before", err=True
+            f"the token is valid until {token.expires:%Y-%m-%d} ({days} days): repeat this command before", err=True
         )
     ref = {"namespace": secret["metadata"]["namespace"], "name": secret["metadata"]["name"], "key": KEY}
     shown = ", ".join(f"{field}: {value}" for field, value in ref.items())

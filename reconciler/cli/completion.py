@@ -1,9 +1,9 @@
-"""`kfleet completion`: what a shell must know to complete commands and options."""
+"""`kfleet completion`: scripts that let a shell complete commands and options."""
 
 import click
 from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
 
-# What the shell sets when it asks: click answers before any command runs.
+# The shell sets this variable when it asks for completions; click answers before any command runs.
 VARIABLE = "_KFLEET_COMPLETE"
 _BY_SHELL: dict[str, type[ShellComplete]] = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
 
@@ -12,7 +12,7 @@ _BY_SHELL: dict[str, type[ShellComplete]] = {"bash": BashComplete, "zsh": ZshCom
 @click.argument("shell", type=click.Choice(list(_BY_SHELL)))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print what makes a shell complete kfleet's commands and options.
+    """Print a shell completion script.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""`kfleet crds`: the definitions of what kfleet reads beside Kueue's own objects."""
+"""`kfleet crds`: the CustomResourceDefinitions of the kinds that kfleet reads besides Kueue's own."""
 
 from importlib.resources import files
 
@@ -10,7 +10,7 @@ NAMES = ("clustermetrics", "masterqueues")
 @click.command()
 @click.argument("names", nargs=-1, type=click.Choice(NAMES))
 def crds(names: tuple[str, ...]) -> None:
-    """Print the CustomResourceDefinitions of MasterQueues and ClusterMetrics, for clusters that lack them.
+    """Print the CustomResourceDefinitions of MasterQueues and ClusterMetrics.
 
     \b
     Examples:

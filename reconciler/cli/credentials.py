@@ -1,4 +1,4 @@
-"""`kfleet credentials`: the tokens with which the manager reaches its workers."""
+"""`kfleet credentials`: the tokens that the manager uses to reach its workers."""
 
 import json
 from collections.abc import Iterator
@@ -6,18 +6,19 @@ from datetime import datetime, timedelta
 
 import click
 
-from reconciler.cli.painting import paint
-from reconciler.cli.source import commit_options, compute_or_stop, source_options, timeout_option
-from reconciler.cli.work import shown_work, verbose_option
-from reconciler.credential import SeenCredential
+from reconciler.cli.options import commit_options, load_or_stop, plan_shown, source_options, timeout_option
+from reconciler.cli.output import paint, verbose_option
+from reconciler.multikueue.observe import sent_workers
+from reconciler.multikueue.token import SeenCredential
 from reconciler.objects import ClusterName
-from reconciler.observations import sent_workers
-from reconciler.pipeline.capacity import Looking
-from reconciler.pipeline.offline import Computed, Source, committed
-from reconciler.pipeline.online import carry_out, connect, observe_fleet, plan_fleet, writing
-from reconciler.plan import tokens_only
-from reconciler.spec.model import Cluster
-from reconciler.status import apply_exit_code, outcome_text, plan_text
+from reconciler.pipeline.apply import apply_objects, writing
+from reconciler.pipeline.capacity import ObserveOptions
+from reconciler.pipeline.load import Source, committed
+from reconciler.pipeline.observe import connect, observe
+from reconciler.pipeline.render import Rendered, render
+from reconciler.plan.record import tokens_only
+from reconciler.report.text import apply_exit_code, outcome_text, plan_text
+from reconciler.spec.model import Cluster, FleetSpec
 
 INCOMPLETE = 4
 COLUMNS = ("worker", "secret", "account", "issued", "expires", "renewal", "accepted")
@@ -26,9 +27,9 @@ _ACCEPTED = {True: "yes", False: "no", None: "unknown"}
 
 @click.group()
 def credentials() -> None:
-    """Show and renew the tokens with which the manager reaches its workers.
+    """Show and rotate the tokens that the manager uses to reach its workers.
 
-    `kfleet apply` issues them and renews them in time by itself.
+    `kfleet apply` issues tokens and renews them before they expire.
     """
 
 
@@ -37,27 +38,27 @@ def credentials() -> None:
 @timeout_option
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def list_credentials(source: Source, timeout: float, output: str) -> int:
-    """Show each worker's token: since when, until when, and whether the worker accepts it.
+    """Show each worker's token: when it was issued, when it expires, and whether the worker accepts it.
 
-    Never shows a token. Exits with 4 when one could not be looked at, with 0 otherwise.
+    Never prints a token. Exits with 4 if a token could not be checked, with 0 otherwise.
 
     \b
     Examples:
       kfleet credentials list --overlay prod
       kfleet credentials list -o json | jq -r '.credentials[] | select(.accepted != "yes") | .worker'
     """
-    computed = compute_or_stop(source)
-    connections = connect(computed.spec, timedelta(seconds=timeout))
+    revision = load_or_stop(source)
+    connections = connect(revision.spec, timedelta(seconds=timeout))
     try:
-        computed = observe_fleet(computed, connections, looking=Looking(timedelta()))
+        rendered = render(revision, observe(revision, connections, ObserveOptions(timedelta())))
     finally:
         connections.close()
-    rows = [_row(worker, computed) for worker in sent_workers(computed.spec)]
+    rows = [_row(worker, rendered) for worker in sent_workers(rendered.spec)]
     if output == "json":
         click.echo(json.dumps({"credentials": rows}, indent=2))
     else:
         click.echo("\n".join(_table(rows)) if rows else "no queue of the fleet is dispatched by MultiKueue")
-    gaps = (*computed.desired.gaps, *connections.gaps)
+    gaps = (*rendered.desired.gaps, *connections.gaps)
     for gap in gaps:
         click.secho(f"gap: {gap}", fg="yellow", err=True)
     return INCOMPLETE if gaps else 0
@@ -68,12 +69,14 @@ def list_credentials(source: Source, timeout: float, output: str) -> int:
 @commit_options
 @timeout_option
 @verbose_option
-@click.option("--working-tree", "is_uncommitted", is_flag=True, help="Take the files as they lie there, uncommitted.")
+@click.option(
+    "--working-tree", "is_uncommitted", is_flag=True, help="Use the working tree, including uncommitted changes."
+)
 def rotate(workers: tuple[str, ...], source: Source, timeout: float, is_verbose: bool, is_uncommitted: bool) -> int:
-    """Issue new tokens now, for these workers or for all.
+    """Issue new tokens now, for the given workers or for all.
 
-    Nothing else of the fleet is changed, and running jobs do not notice. An old token stays good until it expires: to
-    end it at once, delete its ServiceAccount on the worker and run kfleet apply.
+    Changes nothing else of the fleet and does not affect running jobs. An old token stays valid until it expires: to
+    revoke it at once, delete its ServiceAccount on the worker and run kfleet apply.
 
     \b
     Examples:
@@ -86,14 +89,17 @@ def rotate(workers: tuple[str, ...], source: Source, timeout: float, is_verbose:
       3  refused by a guard
       4  some tokens could not be issued
     """
-    computed = compute_or_stop(source if is_uncommitted else committed(source))
-    chosen = _chosen(computed, workers)
-    connections = connect(computed.spec, timedelta(seconds=timeout))
+    revision = load_or_stop(source if is_uncommitted else committed(source))
+    chosen = _chosen(revision.spec, workers)
+    connections = connect(revision.spec, timedelta(seconds=timeout))
     try:
-        with writing(computed, connections) as patience, shown_work(is_verbose=is_verbose) as report:
-            computed = observe_fleet(computed, connections, chosen, looking=Looking(timedelta()))
-            made = tokens_only(plan_fleet(computed, connections, report=report, is_applying=True), chosen)
-            outcomes = carry_out(computed, connections, made, patience)
+        with writing(revision.spec, connections) as policy:
+            options = ObserveOptions(timedelta())
+            planned = plan_shown(
+                revision, connections, options, rotations=chosen, is_verbose=is_verbose, is_applying=True
+            )
+            made = tokens_only(planned.plan, chosen)
+            outcomes = apply_objects(planned.rendered, connections, made, policy)
     finally:
         connections.close()
     click.echo(plan_text(made, paint))
@@ -101,22 +107,22 @@ def rotate(workers: tuple[str, ...], source: Source, timeout: float, is_verbose:
     return apply_exit_code(made, outcomes)
 
 
-def _chosen(computed: Computed, named: tuple[str, ...]) -> frozenset[ClusterName]:
-    known = [worker.name for worker in sent_workers(computed.spec) if worker.credentials.is_issued]
+def _chosen(spec: FleetSpec, named: tuple[str, ...]) -> frozenset[ClusterName]:
+    known = [worker.name for worker in sent_workers(spec) if worker.credentials.is_issued]
     for name in named:
         if name not in known:
             listed = ", ".join(known) or "none"
-            raise click.BadParameter(f"kfleet issues no token for {name!r}; it does for: {listed}", param_hint="WORKER")
+            raise click.BadParameter(f"kfleet issues no token for {name!r}; only for: {listed}", param_hint="WORKER")
     return frozenset(ClusterName(name) for name in named) or frozenset(known)
 
 
-def _row(worker: Cluster, computed: Computed) -> dict[str, str]:
+def _row(worker: Cluster, rendered: Rendered) -> dict[str, str]:
     if worker.credentials.cluster_profile:
         return dict.fromkeys(COLUMNS, "") | {
             "worker": worker.name,
             "secret": f"ClusterProfile {worker.credentials.cluster_profile}",
         }
-    links = computed.seen.links
+    links = rendered.snapshot.observations.links
     seen = (links.credentials.get(worker.name) if links else None) or SeenCredential()
     token = seen.token
     return {

@@ -1,4 +1,4 @@
-"""`kfleet demo`: a fleet comes up, gets its queues by one commit and one apply, and jobs go to the workers and back."""
+"""`kfleet demo`: start a fleet, apply its queues from one commit, and run jobs on the workers."""
 
 import os
 import shlex
@@ -12,7 +12,7 @@ from reconciler.cli.apply import apply
 from reconciler.cli.plan import plan
 from reconciler.cli.sandbox import down, up
 from reconciler.sandbox import sample
-from reconciler.sandbox.kubectl import kubectl
+from reconciler.sandbox.kubeconfig import kubectl
 from reconciler.sandbox.state import MANAGER, SandboxState, load_state
 
 NAME = "demo"
@@ -22,20 +22,20 @@ JOBS = {"genomics": "align", "vision": "train"}
 
 
 @click.command()
-@click.option("--keep", "is_kept", is_flag=True, help="Leave the fleet up afterwards.")
+@click.option("--keep", "is_kept", is_flag=True, help="Keep the fleet running afterwards.")
 @click.pass_context
 def demo(ctx: click.Context, is_kept: bool) -> None:
-    """Bring a fleet up, commit and apply its queues, send jobs through MultiKueue, take the fleet down."""
+    """Start a sandbox fleet, commit and apply its queues, run jobs through MultiKueue, stop the fleet."""
     _command("kfleet sandbox up --name demo --nodes sample/nodes.yaml")
     ctx.invoke(up, name=NAME, nodes=str(SAMPLE / "nodes.yaml"))
     try:
         state = load_state(NAME)
-        _title("Say in git what the clusters should hold")
+        _title("Describe in git what the clusters should contain")
         repository = commit_fleet(state.folder / REPOSITORY)
         os.environ["KUBECONFIG"] = str(state.kubeconfig)
-        _title("See what that would change: queues on the workers, queues and a login to each worker on the manager")
+        _title("Show what would change: queues on the workers, queues and credentials for each worker on the manager")
         _kfleet(plan, repository, "--only", "*/ClusterQueue/*", "--only", "*/Secret/*", "--only", "*/ServiceAccount/*")
-        _title("Change it")
+        _title("Apply it")
         _kfleet(apply, repository, "--wait", "20")
         _title("Submit jobs on the manager, one of them with GPUs, which only worker2 has")
         run_jobs(state)
@@ -43,7 +43,7 @@ def demo(ctx: click.Context, is_kept: bool) -> None:
         if is_kept:
             _tell_way_on(load_state(NAME))
         else:
-            _title("Take the fleet down")
+            _title("Stop the fleet")
             _command("kfleet sandbox down --name demo")
             ctx.invoke(down, name=NAME)
 
@@ -63,7 +63,7 @@ def commit_fleet(folder: Path) -> Path:
 
 
 def run_jobs(state: SandboxState) -> None:
-    """Submit the jobs on the manager, and follow them until the manager shows them complete."""
+    """Submit the jobs on the manager and wait until the manager shows them complete."""
     started = time.monotonic()
     _shown(state, MANAGER, "apply", "--server-side", "-f", str(SAMPLE / "jobs.yaml"))
     for namespace, job in JOBS.items():
@@ -84,10 +84,10 @@ def run_jobs(state: SandboxState) -> None:
 
 
 def show_pods(state: SandboxState, where: str, namespace: str, job: str) -> None:
-    """Show where a job's pods run, unless it was quicker than the look: MultiKueue tidies up behind a job."""
+    """Show where a job's pods run, unless the job has finished already: MultiKueue then removes it from the worker."""
     while not kubectl(state, where, "get", "pods", "-n", namespace, "-o", "name"):
         if kubectl(state, MANAGER, "get", "job", job, "-n", namespace, "-o", "jsonpath={.status.succeeded}"):
-            click.echo("it has ended already")
+            click.echo("it has finished already")
             return
         time.sleep(0.1)
     _shown(state, where, "get", "pods", "-n", namespace, "-o", "wide")
@@ -95,11 +95,11 @@ def show_pods(state: SandboxState, where: str, namespace: str, job: str) -> None
 
 def _tell_way_on(state: SandboxState) -> None:
     click.echo(
-        "\nThe fleet stays up. Change it in git, and go on with:\n"
+        "\nThe fleet keeps running. Change it in git, and continue with:\n"
         f"  export KUBECONFIG={state.kubeconfig}\n"
         f"  cd {state.folder / REPOSITORY}\n"
         "  kfleet status\n"
-        f"Take it down with: kfleet sandbox down --name {NAME}"
+        f"Stop it with: kfleet sandbox down --name {NAME}"
     )
 
 

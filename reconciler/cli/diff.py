@@ -1,16 +1,16 @@
-"""`kfleet diff`: what a change in git means for the clusters."""
+"""`kfleet diff`: the effect of a change in git on the clusters."""
 
 import json
 
 import click
 
-from reconciler.cli.painting import paint
-from reconciler.compare import FleetDiff
-from reconciler.compare.markdown import diff_markdown
-from reconciler.compare.record import diff_record
-from reconciler.compare.text import diff_text
-from reconciler.pipeline.offline import Source
-from reconciler.pipeline.revisions import Range, diff_revisions
+from reconciler.cli.output import paint
+from reconciler.diff.markdown import diff_markdown
+from reconciler.diff.model import FleetDiff
+from reconciler.diff.record import diff_record
+from reconciler.diff.revisions import Range, diff_revisions
+from reconciler.diff.text import diff_text
+from reconciler.pipeline.load import Source
 
 CHANGES = 2
 
@@ -18,11 +18,11 @@ CHANGES = 2
 @click.command()
 @click.option("--repo", default=".", show_default=True, help="Repository: a path, or an https, ssh or file URL.")
 @click.option("--path", default="fleet", show_default=True, help="Folder of the fleet in the repository.")
-@click.option("--overlay", default="", metavar="NAME", help="Overlay to lay over both, from overlays/NAME.")
+@click.option("--overlay", default="", metavar="NAME", help="Overlay to apply to both, from overlays/NAME.")
 @click.option(
-    "--base", default="", metavar="REV", help="Compare with this. [default: origin's default branch, or main]"
+    "--base", default="", metavar="REV", help="Revision to compare with. [default: origin's default branch, or main]"
 )
-@click.option("--head", default="", metavar="REV", help="What is compared. [default: the working tree, else HEAD]")
+@click.option("--head", default="", metavar="REV", help="Revision to compare. [default: the working tree, else HEAD]")
 @click.option("--exact-base", "is_exact", is_flag=True, help="Compare with the base itself, not with the merge base.")
 @click.option(
     "-o",
@@ -30,16 +30,16 @@ CHANGES = 2
     type=click.Choice(["text", "json", "markdown"]),
     default="text",
     show_default=True,
-    help="json is described by schemas/diff.json, markdown fits into a pull request's comment.",
+    help="json is described by schemas/diff.json; markdown fits into a comment on a pull request.",
 )
-@click.option("--detailed-exitcode", "is_detailed", is_flag=True, help="Exit with 2 when something changes.")
+@click.option("--detailed-exitcode", "is_detailed", is_flag=True, help="Exit with 2 if there are changes.")
 def diff(
     repo: str, path: str, overlay: str, base: str, head: str, is_exact: bool, output: str, is_detailed: bool
 ) -> int:
-    """Show what a change in git means for the clusters, without asking any.
+    """Show the effect of a change in git on the clusters, without contacting them.
 
-    Computes two revisions and compares their objects, quotas, namespaces and lint findings. The base is the commit
-    where the head left it (the merge base), so that what others did there since does not show.
+    Renders two revisions and compares their objects, quotas, namespaces and lint findings. The base is the merge base
+    of both revisions, so later commits on the base branch do not show up.
 
     \b
     Examples:
@@ -50,7 +50,7 @@ def diff(
 
     \b
     Exit codes:
-      0  nothing changes, or changes without --detailed-exitcode
+      0  no changes, or changes without --detailed-exitcode
       1  the head has errors
       2  changes, with --detailed-exitcode
     """

@@ -1,4 +1,4 @@
-"""`kfleet explain`: what can be written in a fleet, from the schemas that check it, and what a lint rule means."""
+"""`kfleet explain`: the fields of a fleet, from the schemas that validate it, and the lint rules."""
 
 import json
 import re
@@ -21,14 +21,14 @@ _RULES = re.compile(r"rules|(KF[0-9]+)", re.IGNORECASE)
 @click.option("--repo", default=".", show_default=True, help="For a workload: the fleet's repository, a path or a URL.")
 @click.option("--revision", default="", metavar="REV", help="For a workload: branch, tag or commit of the fleet.")
 @click.option("--path", default="fleet", show_default=True, help="For a workload: folder of the fleet.")
-@click.option("--overlay", default="", metavar="NAME", help="For a workload: overlay to lay over the fleet.")
-@click.option("--recursive", "is_recursive", is_flag=True, help="Print all fields below, as a tree.")
+@click.option("--overlay", default="", metavar="NAME", help="For a workload: overlay to apply to the fleet.")
+@click.option("--recursive", "is_recursive", is_flag=True, help="Print all nested fields as a tree.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def explain(what: str, name: str, is_recursive: bool, output: str, **place: str) -> None:
     """Explain a kind of the fleet or one of its fields.
 
-    Without an argument it lists the kinds. A field is found by its path, in which `spec` may be left out. The number
-    of a lint rule explains that rule. `workload` asks the clusters why a job that KubeStellar carries is where it is.
+    Without an argument, it lists the kinds. A field is named by its path, in which `spec` may be omitted. The id of a
+    lint rule explains that rule. `workload` reads from the clusters why a job of KubeStellar is placed where it is.
 
     \b
     Examples:
@@ -42,7 +42,7 @@ def explain(what: str, name: str, is_recursive: bool, output: str, **place: str)
     if what == "workload":
         click.echo(_workload(name, place, is_json=is_json))
     elif name:
-        raise click.UsageError(f"{name}: only a workload has a name to be explained")
+        raise click.UsageError(f"{name}: only a workload takes a name")
     elif found := _RULES.fullmatch(what):
         click.echo(_rules(found[1] or "", is_json=is_json))
     elif what:
@@ -52,18 +52,18 @@ def explain(what: str, name: str, is_recursive: bool, output: str, **place: str)
 
 
 def _rules(name: str, *, is_json: bool) -> str:
-    # For rules only: lint brings nearly everything else with it.
-    from reconciler.cli.explain_rules import rules_json, rules_text  # noqa: PLC0415
+    # Imported for rules only: lint imports nearly everything else.
+    from reconciler.cli.explain_text import rules_json, rules_text  # noqa: PLC0415
 
     return _dumped(rules_json(name)) if is_json else rules_text(name, _width())
 
 
 def _workload(name: str, place: Mapping[str, str], *, is_json: bool) -> str:
-    # For workloads only: nothing else here asks a cluster.
+    # Imported for workloads only: nothing else here contacts a cluster.
     from reconciler.cli.explain_workload import workload_record, workload_text  # noqa: PLC0415
-    from reconciler.pipeline.offline import Source  # noqa: PLC0415
+    from reconciler.pipeline.load import Source  # noqa: PLC0415
 
-    record = workload_record(name, Source(**place))
+    record = workload_record(name, Source(place["repo"], place["revision"], place["path"], place["overlay"]))
     return _dumped(record) if is_json else workload_text(record)
 
 

@@ -19,7 +19,7 @@ from reconciler.cli.explain_words import (
 )
 from reconciler.errors import KfleetError
 from reconciler.spec.schema import FILES, schema_folder
-from reconciler.spec.wording import shown, suggest
+from reconciler.text import quote_value, suggest
 
 SPEC = "spec"
 
@@ -28,7 +28,7 @@ _INDEX = re.compile(r"\[[^\]]*\]")
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a kind; the document itself has no path. `required_when` is a condition, where there is one."""
+    """A field of a kind; the document itself has an empty path. `required_when` is its condition, if it has one."""
 
     kind: str
     path: tuple[str, ...]
@@ -61,7 +61,7 @@ def api_version(kind: str) -> str:
 
 
 def find_field(path: str) -> Field:
-    """The field of a path such as `queue.spec.quota[0].flavor`; `spec` and the brackets may be left out."""
+    """Return the field of a path such as `queue.spec.quota[0].flavor`; `spec` and the brackets may be omitted."""
     kind, *words = [word for word in _INDEX.sub("", path).split(".") if word] or [""]
     document = read_kind(_find_kind(kind))
     outer = {each.name: each for each in fields_of(document)}
@@ -70,7 +70,7 @@ def find_field(path: str) -> Field:
 
 
 def fields_of(parent: Field) -> tuple[Field, ...]:
-    """The fields inside of a field; those of each entry where it is a list."""
+    """Return the fields nested in a field; for a list, those of each item."""
     schema = _inside(parent.schema)
     required, conditions = schema.get("required", ()), conditions_of(schema)
     return tuple(
@@ -98,7 +98,7 @@ def _find_kind(word: str) -> str:
         if word.lower() in {kind.lower(), f"{kind.lower()}s"}:
             return kind
     kinds = [kind.lower() for kind in FILES]
-    raise KfleetError(f"{shown(word)}: no such kind{_instead(word, kinds)}")
+    raise KfleetError(f"{quote_value(word)}: no such kind{_instead(word, kinds)}")
 
 
 def _descend(parent: Field, words: list[str]) -> Field:
@@ -109,7 +109,7 @@ def _descend(parent: Field, words: list[str]) -> Field:
         return _descend(step.field, words[step.length :])
     values = _inside(parent.schema).get("additionalProperties")
     if isinstance(values, dict):
-        # Keys may hold dots (nvidia.com/gpu), and no map of the fleet holds anything deeper than its values.
+        # Keys may contain dots (nvidia.com/gpu), and the values of the fleet's maps have no nested fields.
         value = {"description": parent.schema.get("description", ""), **values}
         return _field(parent.kind, (*parent.path, ".".join(words)), value, is_required=False)
     raise KfleetError(_no_field(parent, words[0], inner))
@@ -122,7 +122,7 @@ class _Step:
 
 
 def _step(fields: Iterable[Field], words: list[str]) -> _Step | None:
-    """The field that the first words name: more than one where the name itself has dots."""
+    """Return the field that the first words name: several words if the name itself contains dots."""
     by_name = {each.name: each for each in fields}
     for length in range(len(words), 0, -1):
         name = ".".join(words[:length])
@@ -134,12 +134,12 @@ def _step(fields: Iterable[Field], words: list[str]) -> _Step | None:
 def _no_field(parent: Field, word: str, fields: tuple[Field, ...]) -> str:
     if not fields:
         is_free = _inside(parent.schema).get("type") == "object"
-        reason = "is taken as it is written" if is_free else f"is a {parent.type}"
-        return f"{parent}: no field {shown(word)} here: {parent.name} {reason}"
+        reason = "is free-form" if is_free else f"is a {parent.type}"
+        return f"{parent}: no field {quote_value(word)} here: {parent.name} {reason}"
     names = [each.name for each in fields]
     if not parent.path:
         names += [each.name for outer in fields if outer.name == SPEC for each in fields_of(outer)]
-    return f"{parent}: no field {shown(word)}{_instead(word, names)}"
+    return f"{parent}: no field {quote_value(word)}{_instead(word, names)}"
 
 
 def _instead(word: str, allowed: list[str]) -> str:
@@ -147,7 +147,7 @@ def _instead(word: str, allowed: list[str]) -> str:
 
 
 def _inside(schema: Schema) -> Schema:
-    """The schema itself, or that of the entries of a list."""
+    """Return the schema itself or, for a list, that of its items."""
     return _inside(schema["items"]) if "items" in schema else schema
 
 
@@ -170,7 +170,7 @@ def _read(file: str) -> Any:
 
 
 def _inlined(schema: Any, file: str) -> Any:
-    """The schema with its texts, and with every reference replaced by what it refers to."""
+    """Return the schema with descriptions and with every reference resolved."""
     if isinstance(schema, list):
         return [_inlined(each, file) for each in schema]
     if not isinstance(schema, dict):

@@ -7,6 +7,10 @@ from typing import Any
 import click
 
 from reconciler.cli.explain_fields import SPEC, Field, api_version, fields_of
+from reconciler.errors import KfleetError
+from reconciler.lint.catalog import RULES
+from reconciler.lint.docs import shortened
+from reconciler.lint.model import Rule
 
 INDENT = "  "
 LABEL_WIDTH = 10
@@ -20,7 +24,7 @@ def kinds_text(kinds: tuple[Field, ...], width: int) -> str:
 
 
 def field_text(field: Field, width: int, *, is_recursive: bool) -> str:
-    """All that is known of a field, in the order in which `kubectl explain` says it."""
+    """Print everything known about a field, in the order of `kubectl explain`."""
     facts = [(label, value) for label, value in _facts(field) if value]
     lines = [f"{click.style(label.ljust(LABEL_WIDTH), bold=True)}{value}" for label, value in facts]
     if field.description.text:
@@ -53,7 +57,7 @@ def _signature(field: Field) -> str:
 
 
 def _fields(field: Field, width: int, indent: str = INDENT) -> Iterator[str]:
-    """The fields with a sentence each; those of a document's spec at once, for they are what is looked for."""
+    """List the fields with one sentence each; for a document, those of its spec directly: users want these."""
     for each in fields_of(field):
         yield _headline(each, indent)
         yield from wrapped(each.description.first_sentence, width, indent + INDENT * 2)
@@ -100,3 +104,52 @@ def table(rows: list[tuple[str, str]], width: int, indent: str = INDENT) -> Iter
 
 def wrapped(text: str, width: int, indent: str) -> list[str]:
     return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent, break_long_words=False)
+
+
+def rules_text(name: str, width: int) -> str:
+    """Explain one rule, or list all rules if the name is empty."""
+    if name:
+        return _rule_text(_find_rule(name), width)
+    return "\n".join(table([(f"{rule.id} {rule.severity}", rule.title) for rule in RULES], width, indent=""))
+
+
+def rules_json(name: str) -> Mapping[str, Any]:
+    return _rule_json(_find_rule(name)) if name else {"rules": [_rule_json(rule) for rule in RULES]}
+
+
+def _find_rule(name: str) -> Rule:
+    for rule in RULES:
+        if rule.id == name.upper():
+            return rule
+    raise KfleetError(f"{name}: no such lint rule; kfleet explain rules lists them")
+
+
+def _rule_text(rule: Rule, width: int) -> str:
+    lines = [f"{_bold('RULE'.ljust(LABEL_WIDTH))}{rule.id}", f"{_bold('SEVERITY'.ljust(LABEL_WIDTH))}{rule.severity}"]
+    for label, text in (("TITLE", rule.title), ("WHY", rule.why)):
+        lines += ["", _bold(label), *wrapped(text, width, INDENT)]
+    for label, example in (("BAD", shortened(rule.bad)), ("GOOD", shortened(rule.good))):
+        lines += ["", _bold(label), textwrap.indent(example.strip("\n"), INDENT)] if example else []
+    return "\n".join([*lines, "", _bold("SILENCE"), *wrapped(_silence(rule), width, INDENT)])
+
+
+def _silence(rule: Rule) -> str:
+    if not rule.can_be_silenced:
+        return "This rule cannot be silenced."
+    return f'With a reason, on the document itself: the annotation kfleet.dev/lint-ignore: "{rule.id}: the reason".'
+
+
+def _bold(text: str) -> str:
+    return click.style(text, bold=True)
+
+
+def _rule_json(rule: Rule) -> Mapping[str, Any]:
+    return {
+        "rule": rule.id,
+        "severity": rule.severity.value,
+        "title": rule.title,
+        "why": rule.why,
+        "bad": rule.bad,
+        "good": rule.good,
+        "canBeSilenced": rule.can_be_silenced,
+    }

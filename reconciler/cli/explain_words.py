@@ -1,4 +1,4 @@
-"""What a JSON Schema says about a value, in words."""
+"""The constraints of a JSON Schema, in words."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ _TYPES_OF_FORMATS = {
     "amount": "quantity|percent",
     "percent": "percent",
     "kfleet-duration": "duration",
-    "python-pattern": "pattern",
+    "pool-pattern": "pattern",
 }
 _RANGES = (
     ("minimum", "maximum", ""),
@@ -24,14 +24,14 @@ _RANGES = (
 )
 _PLURALS = {"": "", "entry": "entries"}
 _PARTS = (("propertyNames", "keys"), ("additionalProperties", "values"), ("items", "entries"))
-# Schemas write these two at the end of a description, because that is the only text that editors show.
+# Schemas write these two at the end of a description, because editors show no other text.
 _NOTE = re.compile(r"\s*\b(Default|Example): (.+?)\.(?=\s|$)")
 _SENTENCE = re.compile(r".+?\.(?=\s|$)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """A description without its notes on default and example, and these notes."""
+    """A description, with its notes on default and example split off."""
 
     text: str
     default: str
@@ -51,7 +51,7 @@ def describe(schema: Schema) -> Description:
 
 
 def type_of(schema: Schema) -> str:
-    """The type in the notation of `kubectl explain`: string, []object, map[string]quantity."""
+    """Return the type in the notation of `kubectl explain`: string, []object, map[string]quantity."""
     if "format" in schema:
         return _TYPES_OF_FORMATS.get(schema["format"], str(schema["format"]))
     return "|".join(_structure(name, schema) for name in _type_names(schema)) or "any"
@@ -79,7 +79,7 @@ def _structure(name: str, schema: Schema) -> str:
 
 
 def allowed_of(schema: Schema) -> tuple[str, ...]:
-    """The closed list of values, of the field itself or of each entry of a list."""
+    """Return the closed list of values, of the field itself or of each item of a list."""
     if "const" in schema:
         return (value_text(schema["const"]),)
     if "enum" in schema:
@@ -88,7 +88,7 @@ def allowed_of(schema: Schema) -> tuple[str, ...]:
 
 
 def limits_of(schema: Schema) -> tuple[str, ...]:
-    """Every bound and rule, each once."""
+    """Return every bound and rule once."""
     return tuple(dict.fromkeys(_limits(schema)))
 
 
@@ -97,7 +97,7 @@ def _limits(schema: Schema) -> Iterator[str]:
         if low in schema or high in schema:
             yield _range(schema.get(low), schema.get(high), noun)
     if schema.get("uniqueItems"):
-        yield "no entry twice"
+        yield "items are unique"
     if "pattern" in schema:
         yield schema.get("patternErrorMessage", f"matches {schema['pattern']}")
     for keyword, noun in _PARTS:
@@ -118,13 +118,13 @@ def _range(low: int | None, high: int | None, noun: str) -> str:
 
 
 def _rules(schema: Schema) -> Iterator[str]:
-    """What the schema says in its own words about fields that go together."""
+    """Return the schema's own messages about fields that depend on each other."""
     places = (schema, schema.get("then"), schema.get("else"), *schema.get("dependentSchemas", {}).values())
     yield from (place["errorMessage"] for place in places if isinstance(place, dict) and "errorMessage" in place)
 
 
 def conditions_of(schema: Schema) -> Mapping[str, str]:
-    """Fields that are required under a condition only, each with it: `source is static`."""
+    """Return the fields that are required only under a condition, each with its condition: `source is static`."""
     found: dict[str, str] = {}
     for rule in (schema, *schema.get("allOf", ())):
         if "if" in rule:
@@ -139,7 +139,7 @@ def _condition(name: str, schema: Schema) -> str:
 
 
 def value_text(value: Any) -> str:
-    """A value as it is written in YAML."""
+    """Return a value as it is written in YAML."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)

@@ -1,17 +1,18 @@
-"""Why a job that KubeStellar carries is where it is, or nowhere yet: asked of the clusters now."""
+"""`kfleet explain workload`: why a KubeStellar job is placed where it is, or not yet, as observed now."""
 
 from typing import Any
 
 import click
 
-from reconciler.cli.source import compute_or_stop
+from reconciler.cli.options import load_or_stop
 from reconciler.errors import ClusterError
-from reconciler.observations.placements import observe_placements
-from reconciler.pipeline.offline import Source
-from reconciler.pipeline.online import connect
-from reconciler.placement import Decision, Verb, decide_placements
-from reconciler.placement.room import request_text
-from reconciler.spec.workers import carried_queues
+from reconciler.kubestellar.decide import decide_placements
+from reconciler.kubestellar.fit import request_text
+from reconciler.kubestellar.model import Decision, Verb
+from reconciler.kubestellar.observe import observe_placements
+from reconciler.pipeline.load import Source
+from reconciler.pipeline.observe import connect
+from reconciler.spec.roles import downsynced_queues
 
 MOST_NAMED = 5
 
@@ -27,8 +28,8 @@ def workload_record(name: str, source: Source) -> dict[str, Any]:
             return _record(decision)
     known = sorted(f"{one.job.ref.namespace}/{one.job.ref.name}" for one in decisions)
     named = ", ".join(known[:MOST_NAMED]) + (", …" if len(known) > MOST_NAMED else "")
-    problem = f"{name}: no job of this name has quota in a queue with dispatch: kubestellar"
-    raise click.ClickException(f"{problem}; these have: {named}" if known else f"{problem}, and no other has")
+    problem = f"{name}: no job of this name has a quota reservation in a queue with dispatch: kubestellar"
+    raise click.ClickException(f"{problem}; these have one: {named}" if known else f"{problem}, nor has any other")
 
 
 def workload_text(record: dict[str, Any]) -> str:
@@ -37,18 +38,18 @@ def workload_text(record: dict[str, Any]) -> str:
 
 
 def _decisions(source: Source) -> tuple[Decision, ...]:
-    spec = compute_or_stop(source).spec
-    if not carried_queues(spec):
+    spec = load_or_stop(source).spec
+    if not downsynced_queues(spec):
         raise click.ClickException("no queue of the fleet has dispatch: kubestellar, so kfleet places no jobs")
     connections = connect(spec)
     try:
-        look = observe_placements(spec, connections.ports)
+        look = observe_placements(spec, connections.clients, connections.removed, connections.lost)
     finally:
         connections.close()
     gap = next(iter((look.gaps if look else ()) or connections.gaps), None)
     if look is None or look.gaps:
         manager = spec.manager.name if spec.manager else "manager"
-        raise ClusterError(manager, gap.why if gap else "there is no manager to ask")
+        raise ClusterError(manager, gap.why if gap else "the fleet has no manager")
     return decide_placements(spec, look)
 
 

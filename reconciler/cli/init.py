@@ -1,4 +1,4 @@
-"""`kfleet init`: a small fleet to start from, for the clusters of a kubeconfig."""
+"""`kfleet init`: write a small fleet to start from, for the clusters of a kubeconfig."""
 
 import os
 import shlex
@@ -9,13 +9,12 @@ from pathlib import Path
 
 import click
 
-from reconciler.cli.init_choice import Choice, choose
-from reconciler.cli.init_contexts import read_contexts
+from reconciler.cli.init_contexts import InitChoice, choose, read_contexts
 from reconciler.cli.init_texts import starter_files
 from reconciler.errors import EdgeError, KfleetError
 from reconciler.kueue.syntax import problem_of_name
 from reconciler.spec.files import SUFFIXES
-from reconciler.spec.wording import shown
+from reconciler.text import quote_value
 
 FOLDER = "fleet"
 SCHEMA = Path("schemas") / "kfleet.json"
@@ -23,19 +22,19 @@ SCHEMA = Path("schemas") / "kfleet.json"
 
 @click.command()
 @click.option(
-    "--kubeconfig", default="", metavar="FILE", help="Where the contexts are. [default: $KUBECONFIG, or ~/.kube/config]"
+    "--kubeconfig", default="", metavar="FILE", help="File with the contexts. [default: $KUBECONFIG, or ~/.kube/config]"
 )
 @click.option("--manager", default="", metavar="CONTEXT", help="The manager. [default: the current context]")
 @click.option(
     "--worker", "workers", multiple=True, metavar="CONTEXT", help="A worker; repeatable. [default: all other contexts]"
 )
-@click.option("--into", default=FOLDER, show_default=True, metavar="FOLDER", help="Where the files are written.")
+@click.option("--into", default=FOLDER, show_default=True, metavar="FOLDER", help="Folder to write the files to.")
 @click.option("--name", default="fleet", show_default=True, help="Name of the fleet.")
 def init(kubeconfig: str, manager: str, workers: tuple[str, ...], into: str, name: str) -> None:
     """Write a small starting fleet for the clusters of a kubeconfig.
 
-    Asks no cluster, copies nothing but names of contexts, and overwrites nothing. A single context becomes a
-    standalone cluster; of several, one is the manager and the others are its workers.
+    Contacts no cluster, copies only names of contexts from the kubeconfig, and overwrites nothing. A single context
+    becomes a standalone cluster; of several, one becomes the manager and the others its workers.
 
     \b
     Examples:
@@ -55,12 +54,12 @@ def init(kubeconfig: str, manager: str, workers: tuple[str, ...], into: str, nam
 
 
 def _refuse_existing(folder: Path) -> None:
-    """A fleet is all YAML files of its folder: beside others, the new ones would be a second fleet in it."""
+    """Refuse a folder with YAML files: all YAML files of a folder are one fleet, so the new files would join it."""
     found = [path for path in folder.rglob("*") if path.name.endswith(SUFFIXES)]
     visible = sorted(path for path in found if not _is_hidden(path.relative_to(folder)))
     if visible:
         names = ", ".join(map(str, visible))
-        raise EdgeError(str(folder), f"there is a fleet already: {names}", "choose an empty folder with --into FOLDER")
+        raise EdgeError(str(folder), f"already contains a fleet: {names}", "choose an empty folder with --into FOLDER")
 
 
 def _is_hidden(path: Path) -> bool:
@@ -68,12 +67,12 @@ def _is_hidden(path: Path) -> bool:
 
 
 def _schema_for(folder: Path) -> str:
-    """The schema beside the folder, where the user's repository has it; a path of this machine would help nobody."""
+    """Return the schema's path relative to the folder, if the user's repository contains it: never an absolute path."""
     return f"../{SCHEMA.as_posix()}" if (folder.absolute().parent / SCHEMA).is_file() else ""
 
 
 def write_files(folder: Path, files: Mapping[str, str]) -> None:
-    """All of the files or none: each is written in full under another name, then all get theirs."""
+    """Write all files or none: each is first written in full under a temporary name, then all are renamed."""
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     placed: list[Path] = []
     try:
@@ -93,18 +92,18 @@ def _undo(placed: list[Path], made: list[Path]) -> None:
     for path in placed:
         path.unlink(missing_ok=True)
     for path in made:
-        with suppress(OSError):  # it was never made, or somebody else has put something into it
+        with suppress(OSError):  # the folder was never created, or another process has written to it
             path.rmdir()
 
 
-def _print_clusters(choice: Choice) -> None:
+def _print_clusters(choice: InitChoice) -> None:
     rows = [("CLUSTER", "ROLE", "CONTEXT")]
     rows += [(member.name, str(member.role), _printable(member.context)) for member in choice.members]
     widths = [max(len(row[column]) for row in rows) for column in range(2)]
     for name, role, context in rows:
         click.echo(f"{name.ljust(widths[0])}  {role.ljust(widths[1])}  {context}")
     for double in choice.doubles:
-        click.echo(f"left out: context {shown(double)} leads to a cluster that is there already", err=True)
+        click.echo(f"skipped: context {quote_value(double)} points to a cluster that is listed already", err=True)
 
 
 def _printable(text: str) -> str:
@@ -115,12 +114,12 @@ def _print_next(folder: Path, kubeconfig: str) -> None:
     option = _path_option(folder)
     export = f"export KUBECONFIG={shlex.quote(os.fspath(Path(kubeconfig).absolute()))}"
     commands = {
-        **({export: "where the contexts are"} if kubeconfig else {}),
-        f"kfleet validate{option}": "is everything right?",
-        f"kfleet render{option}": "the objects that each cluster would hold",
-        f"kfleet plan{option}": "what would change on the clusters",
-        f"kfleet apply{option}": "change it, once the files are committed",
-        "kfleet explain queue": "what else can be said",
+        **({export: "use the same contexts"} if kubeconfig else {}),
+        f"kfleet validate{option}": "check the files",
+        f"kfleet render{option}": "print the objects of each cluster",
+        f"kfleet plan{option}": "show what would change on the clusters",
+        f"kfleet apply{option}": "apply it, once the files are committed",
+        "kfleet explain queue": "list the fields of a Queue",
     }
     width = max(map(len, commands))
     click.echo("\nNext:")
@@ -129,7 +128,7 @@ def _print_next(folder: Path, kubeconfig: str) -> None:
 
 
 def _path_option(folder: Path) -> str:
-    """How other commands find the folder: from the top of the repository, or from here where there is none."""
+    """Return the option by which other commands find the folder, relative to the repository or else to here."""
     here = Path.cwd()
     top = next((path for path in (here, *here.parents) if (path / ".git").exists()), here)
     path = folder.resolve()

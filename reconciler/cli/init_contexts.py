@@ -1,26 +1,44 @@
-"""The contexts of the user's kubeconfig. Nothing else of it is kept: the rest is servers and secrets."""
+"""The contexts of the user's kubeconfig. Nothing else is kept from it: the rest is servers and secrets."""
 
 import os
-from collections.abc import Mapping
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from reconciler.errors import EdgeError
+from reconciler.errors import EdgeError, KfleetError
+from reconciler.kueue.syntax import problem_of_name
+from reconciler.spec.enums import Role
 from reconciler.spec.files import MAX_FILE_BYTES
+from reconciler.text import quote_value, suggest
 
 VARIABLE = "KUBECONFIG"
-WAY_OUT = f"""say --kubeconfig FILE or set {VARIABLE}; for a fleet on this machine:
+WAY_OUT = f"""set --kubeconfig FILE or {VARIABLE}; for a fleet on this machine:
 kfleet sandbox up && kfleet init --kubeconfig "$(kfleet sandbox kubeconfig --path)\""""
 
 _NOTHING = (None, "", "null", "~")
+MOST_WORKERS = 20  # the maximum number of clusters of a MultiKueueConfig
+LONGEST_NAME = 63
+
+# Reserved words: native documents use them for groups of clusters where they name their clusters.
+_GROUPS = frozenset(("manager", "workers", "standalones", "all"))
+_MANAGER = "manager"
+# Forms in which tools put the name of a cluster into the name of its context.
+_SHAPES = (
+    re.compile(r"arn:[^/]*:cluster/(.+)"),  # Amazon EKS
+    re.compile(r"gke_[^_]+_[^_]+_(.+)"),  # Google GKE: project, zone, name
+    re.compile(r"[^/]+/([^/:]+):[0-9]+/.+"),  # OpenShift: namespace, server, user
+    re.compile(r"[^@]+@(.+)"),  # kubeadm, eksctl: user, name
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """A context, and the kubeconfig's own name of the cluster that it leads to."""
+    """A context, and the name of its cluster in the kubeconfig."""
 
     name: str
     cluster: str
@@ -28,14 +46,14 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Contexts:
-    """All contexts, in their order; `current` is empty where the kubeconfig has none or one that does not exist."""
+    """All contexts in their order; `current` is empty if the kubeconfig has none or names one that does not exist."""
 
     known: tuple[Context, ...]
     current: str
 
 
 def read_contexts(kubeconfig: str) -> Contexts:
-    """Those of a file, or of the files that kubectl would read. The first file that says something wins."""
+    """Read the contexts of one file, or of the files that kubectl would read. The first file that sets a value wins."""
     paths = [Path(kubeconfig)] if kubeconfig else _usual_paths()
     contents, problems = [], []
     for path in paths:
@@ -58,7 +76,7 @@ def read_contexts(kubeconfig: str) -> Contexts:
 def _usual_paths() -> list[Path]:
     named = [Path(part) for part in os.environ.get(VARIABLE, "").split(os.pathsep) if part]
     paths = named or [Path(os.environ.get("HOME", "")) / ".kube" / "config"]
-    # kubectl, too, passes over files that do not exist.
+    # Like kubectl, skip files that do not exist.
     if not (found := [path for path in paths if path.exists()]):
         missing = ", ".join(map(str, paths))
         raise EdgeError(f"${VARIABLE}" if named else "kubeconfig", f"no such file: {missing}", WAY_OUT)
@@ -72,15 +90,15 @@ def _read(path: Path) -> Mapping[str, Any]:
     except OSError as error:
         raise EdgeError(str(path), f"cannot read the kubeconfig: {error.strerror}") from error
     if len(text) > MAX_FILE_BYTES:
-        raise EdgeError(str(path), f"is no kubeconfig: it has more than {MAX_FILE_BYTES} bytes")
+        raise EdgeError(str(path), f"is not a kubeconfig: it has more than {MAX_FILE_BYTES} bytes")
     try:
-        # Every scalar stays a text, so that no date or number in it can be wrong.
+        # The loader keeps every scalar as a string, so no malformed date or number can fail.
         content = yaml.load(text, Loader=yaml.CBaseLoader)  # noqa: S506  (makes texts, lists and maps, nothing else)
     except (yaml.YAMLError, RecursionError) as error:
-        # Without its cause, whose text may quote the file.
-        raise EdgeError(f"{path}{_line(error)}", f"is no readable YAML: {_reason(error)}") from None
+        # Raised without its cause, because the text of the cause may quote the file.
+        raise EdgeError(f"{path}{_line(error)}", f"is not valid YAML: {_reason(error)}") from None
     if content not in _NOTHING and not isinstance(content, dict):
-        raise EdgeError(str(path), "is no kubeconfig: it is not a mapping")
+        raise EdgeError(str(path), "is not a kubeconfig: it is not a mapping")
     return content or {}
 
 
@@ -115,3 +133,129 @@ def _cluster(context: Any) -> str:
 def _current(content: Mapping[str, Any]) -> str:
     current = content.get("current-context")
     return current if isinstance(current, str) and current not in _NOTHING else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A cluster of the new fleet."""
+
+    name: str
+    role: Role
+    context: str
+
+
+@dataclass(frozen=True, slots=True)
+class InitChoice:
+    """The clusters, the manager first; `doubles` are contexts that point to a cluster that is in the list already."""
+
+    members: tuple[Member, ...]
+    doubles: tuple[str, ...]
+
+
+def choose(contexts: Contexts, manager: str, workers: Sequence[str]) -> InitChoice:
+    """Apply the options. Without options, the current context is the manager; a single context is standalone."""
+    workers = tuple(dict.fromkeys(workers))
+    _check_options(contexts, manager, workers)
+    preferred = [name for name in (manager, *workers, contexts.current) if name]
+    pool = _one_per_cluster(contexts, preferred)
+    _check_clusters(contexts, pool, [name for name in (manager, *workers) if name])
+    manager = manager or _first_of([contexts.current, *pool], pool, workers)
+    workers = workers or tuple(name for name in pool if name != manager)
+    if len(workers) > MOST_WORKERS:
+        raise KfleetError(
+            f"{len(workers)} contexts would be workers: MultiKueue takes at most {MOST_WORKERS} for a queue; "
+            "choose them with --worker"
+        )
+    chosen = (manager, *workers)
+    roles = (Role.MANAGER, *(Role.WORKER for _ in workers)) if workers else (Role.STANDALONE,)
+    doubles = tuple(each.name for each in contexts.known if each.name not in pool)
+    return InitChoice(tuple(map(Member, _cluster_names(chosen), roles, chosen)), doubles)
+
+
+def _check_options(contexts: Contexts, manager: str, workers: Sequence[str]) -> None:
+    names = [each.name for each in contexts.known]
+    options = [("--manager", manager), *(("--worker", worker) for worker in workers)]
+    problems = [
+        f"{option}: no context {quote_value(name)} in the kubeconfig{_instead(name, names)}"
+        for option, name in options
+        if name and name not in names
+    ]
+    if manager in workers:
+        problems.append(f"--worker: {quote_value(manager)} is the manager: a manager cannot be its own worker")
+    if problems:
+        raise ExceptionGroup("options", [KfleetError(problem) for problem in problems])
+
+
+def _instead(name: str, names: Sequence[str]) -> str:
+    return suggest(name, names) or f"; there are: {', '.join(map(quote_value, names))}"
+
+
+def _one_per_cluster(contexts: Contexts, preferred: Iterable[str]) -> tuple[str, ...]:
+    """Return the contexts in their order, one per cluster: contexts of several users may share a cluster."""
+    by_name = {each.name: each for each in contexts.known}
+    kept: dict[str, str] = {}
+    for name in (*preferred, *by_name):
+        kept.setdefault(_identity(by_name[name]), name)
+    return tuple(name for name in by_name if name in kept.values())
+
+
+def _identity(context: Context) -> str:
+    return f"cluster {context.cluster}" if context.cluster else f"context {context.name}"
+
+
+def _check_clusters(contexts: Contexts, pool: Sequence[str], named: Sequence[str]) -> None:
+    clusters = {each.name: each.cluster for each in contexts.known}
+    problems = [
+        KfleetError(f"{quote_value(name)}: points to the same cluster as {quote_value(other)}: choose one of the two")
+        for name in named
+        if name not in pool
+        for other in named
+        if other in pool and clusters[other] == clusters[name]
+    ]
+    if problems:
+        raise ExceptionGroup("options", problems)
+
+
+def _first_of(candidates: Iterable[str], pool: Sequence[str], workers: Sequence[str]) -> str:
+    for name in candidates:
+        if name in pool and name not in workers:
+            return name
+    raise KfleetError("--worker: every context is a worker: none is left for the manager")
+
+
+def _cluster_names(contexts: Sequence[str]) -> tuple[str, ...]:
+    """Return a unique valid name for each context. A context whose name is valid keeps it, at any position."""
+    own = {name for name in contexts if _is_name(name)} - _GROUPS
+    if contexts[0] == _MANAGER:
+        own.add(_MANAGER)
+    taken = own | _GROUPS
+    names = []
+    for context in contexts:
+        name = context if context in own else _free_name(_clean(context), taken)
+        taken.add(name)
+        names.append(name)
+    return tuple(names)
+
+
+def _clean(context: str) -> str:
+    for shape in _SHAPES:
+        if found := shape.fullmatch(context):
+            return found[1] if _is_name(found[1]) else _only_name_letters(found[1])
+    return _only_name_letters(context)
+
+
+def _only_name_letters(text: str) -> str:
+    plain = unicodedata.normalize("NFKD", text.casefold()).encode("ascii", "ignore").decode()
+    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:LONGEST_NAME].strip("-") or "cluster"
+
+
+def _is_name(text: str) -> bool:
+    return len(text) <= LONGEST_NAME and not problem_of_name(text)
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    number, free = 1, name
+    while free in taken:
+        number += 1
+        free = f"{name[: LONGEST_NAME - len(str(number)) - 1].rstrip('-.')}-{number}"
+    return free

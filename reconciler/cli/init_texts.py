@@ -1,11 +1,11 @@
-"""The files of a small fleet, with comments that say what to change next. Text alone."""
+"""The files of a small fleet, with comments on what to change next. Text only."""
 
 import re
 from collections.abc import Mapping, Sequence
 
 import yaml
 
-from reconciler.cli.init_choice import Member
+from reconciler.cli.init_contexts import Member
 from reconciler.kueue.kinds import NEWEST
 from reconciler.spec.schema import KFLEET_VERSION
 
@@ -18,7 +18,7 @@ _YAML_WORDS = frozenset(("true", "false", "yes", "no", "on", "off", "null", "y",
 
 
 def starter_files(fleet: str, members: Sequence[Member], schema: str) -> Mapping[str, str]:
-    """The text of each file by its name. `schema` is the path of kfleet.json for editors, or empty."""
+    """Return the text of each file by its name. `schema` is the path of kfleet.json for editors, or empty."""
     is_single = len(members) == 1
     texts = {
         "fleet.yaml": _FLEET.format(version=KFLEET_VERSION, name=_scalar(fleet)),
@@ -32,19 +32,19 @@ def starter_files(fleet: str, members: Sequence[Member], schema: str) -> Mapping
 
 
 _FLEET = """\
-# The fleet as a whole: what kfleet may do on the clusters. Every setting has a careful default.
+# The fleet as a whole: what kfleet may do on the clusters. Every setting has a safe default.
 #
-#   kfleet explain fleet.policy      what else can be said here
+#   kfleet explain fleet.policy      all fields
 apiVersion: {version}
 kind: Fleet
 metadata:
-  name: {name} # marks the objects of this fleet on the clusters: choose it before the first apply
+  name: {name} # identifies the objects of this fleet on the clusters: choose it before the first apply
 spec:
   policy:
-    conflicts: refuse # where another tool owns a field, say so and write nothing
-    adopt: unowned # take over objects that nobody else claims
+    conflicts: refuse # if another tool owns a field, report it and write nothing
+    adopt: unowned # adopt objects that have no other owner
     prune:
-      maxDeletes: 10 # a run that would delete more than this is refused
+      maxDeletes: 10 # refuse a run that would delete more objects
 """
 
 
@@ -60,21 +60,21 @@ def _clusters(members: Sequence[Member], *, is_single: bool) -> str:
 
 
 _ONE_CLUSTER = """\
-# The cluster. A standalone one takes jobs and runs them itself; with more clusters, one becomes the manager, which
-# takes the jobs in, and the others its workers.
+# The cluster. A standalone cluster accepts jobs and runs them itself. In a fleet of several clusters, one is the
+# manager, which accepts the jobs, and the others are its workers.
 """
 _SEVERAL_CLUSTERS = """\
-# The clusters. The manager takes the jobs in and sends them to the workers, which run them.
+# The clusters. Jobs are submitted to the manager, which dispatches them to the workers.
 """
 _CLUSTERS_NEXT = """\
 #
-# access.context is a context of your kubeconfig ($KUBECONFIG, or ~/.kube/config). Nothing else of it is written here.
+# access.context is a context of your kubeconfig ($KUBECONFIG, or ~/.kube/config). Nothing else of it is copied here.
 #
 # What to change next:
-# - metadata.labels, such as {{site: lyon, accelerator: a100}}: flavors and queues choose clusters by them;
-# - spec.kueue.version, such as "0.16", where a cluster runs an older Kueue than {newest}.
+# - metadata.labels, such as {{site: lyon, accelerator: a100}}: flavors and queues select clusters by them;
+# - spec.kueue.version, such as "0.16", if a cluster runs an older Kueue than {newest}.
 #
-#   kfleet explain cluster           what else can be said here
+#   kfleet explain cluster           all fields
 #   kfleet explain cluster.access    other ways to reach a cluster
 """
 _CLUSTER = """\
@@ -92,18 +92,18 @@ _FLAVORS = """\
 # Classes of nodes. A flavor becomes a ResourceFlavor on each of its clusters.
 #
 # What to change next:
-# - the numbers: what the nodes of one cluster hold together;
-# - one flavor for each class of nodes, for example those with GPUs, told apart by nodeLabels.
+# - the numbers: the total of the nodes of one cluster;
+# - one flavor for each class of nodes, for example those with GPUs, selected by nodeLabels.
 #
-#   kfleet explain flavor            what else can be said here
-#   kfleet explain flavor.capacity   where the numbers can come from
+#   kfleet explain flavor            all fields
+#   kfleet explain flavor.capacity   sources of the capacity
 apiVersion: {version}
 kind: Flavor
 metadata:
   name: {flavor}
 spec:
-  # clusters: {{matchLabels: {{site: lyon}}}} # only clusters with this label; otherwise all that run jobs
-  # nodeLabels: {{nvidia.com/gpu.product: NVIDIA-A100-SXM4-80GB}} # only nodes with this label; otherwise all
+  # clusters: {{matchLabels: {{site: lyon}}}} # only clusters with this label; default: all that run jobs
+  # nodeLabels: {{nvidia.com/gpu.product: NVIDIA-A100-SXM4-80GB}} # only nodes with this label; default: all
   capacity:
     source: static # as written below
     resources:
@@ -119,15 +119,15 @@ def _queues(*, is_single: bool) -> str:
     return _QUEUES.format(version=KFLEET_VERSION, queue=QUEUE, flavor=FLAVOR, where=where, dispatch=dispatch)
 
 
-_DISPATCH = "# jobs are submitted on the manager; the first worker that has room runs them"
+_DISPATCH = "# jobs are submitted on the manager; the first worker that admits a job runs it"
 _QUEUES = """\
 # Queues. A queue becomes a ClusterQueue on {where}.
 #
 # What to change next:
 # - a queue for each group that shares the clusters; shares of one flavor add up to at most 100%;
-# - the same cohort in queues that may lend each other what they do not use.
+# - the same cohort for queues that may lend each other their unused quota.
 #
-#   kfleet explain queue             what else can be said here
+#   kfleet explain queue             all fields
 #   kfleet explain queue.quota       shares, fixed amounts, limits
 apiVersion: {version}
 kind: Queue
@@ -148,8 +148,8 @@ def _tenants(*, is_single: bool) -> str:
 
 
 _TENANTS = """\
-# Teams. The namespaces of a team, each with a LocalQueue, are made on {where}.
-# A job of the team says which queue it goes to by a label:
+# Teams. kfleet creates the namespaces of a team, each with a LocalQueue, on {where}.
+# A job of the team selects its queue by a label:
 #
 #   metadata:
 #     namespace: {team}
@@ -157,7 +157,7 @@ _TENANTS = """\
 #
 # What to change next: the name and the namespaces, and one document for each team.
 #
-#   kfleet explain tenant            what else can be said here
+#   kfleet explain tenant            all fields
 apiVersion: {version}
 kind: Tenant
 metadata:
@@ -169,7 +169,7 @@ spec:
 
 
 def _scalar(text: str) -> str:
-    """The text so that every YAML reader takes it for a text: names of contexts hold whatever a user typed."""
+    """Quote the text so that every YAML parser reads a string: users choose names of contexts freely."""
     if _PLAIN.fullmatch(text) and text not in _YAML_WORDS:
         return text
     quoted: str = yaml.safe_dump(text, default_style='"', width=float("inf"))

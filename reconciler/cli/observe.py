@@ -1,4 +1,4 @@
-"""`kfleet observe`: what has how much now, and what becomes of it."""
+"""`kfleet observe`: the observed capacity and the quotas derived from it."""
 
 import json
 import sys
@@ -11,16 +11,24 @@ from typing import Any
 
 import click
 
-from reconciler.capacity.becomes import quotas_of
-from reconciler.capacity.model import CapacityLook, Entry
-from reconciler.capacity.recording import look_record
-from reconciler.cli.observing import observe_for_option, read_observations, tell_conditions
-from reconciler.cli.source import compute_or_stop, source_options, timeout_option
-from reconciler.observations.ledger import Kept
-from reconciler.observed import Amounts
-from reconciler.pipeline.capacity import Looking, listening, with_master_queues
-from reconciler.pipeline.offline import Computed, Source
-from reconciler.pipeline.online import Connections, connect, observe_fleet
+from reconciler.capacity.codec import look_record
+from reconciler.capacity.model import Entry, ObservedCapacity
+from reconciler.capacity.report import quotas_of
+from reconciler.capacity.store import Kept
+from reconciler.cli.options import (
+    load_or_stop,
+    observe_for_option,
+    read_observations,
+    source_options,
+    tell_conditions,
+    timeout_option,
+)
+from reconciler.pipeline.capacity import ObserveOptions, listening, read_master_queues
+from reconciler.pipeline.load import Revision, Source
+from reconciler.pipeline.observe import Connections, connect
+from reconciler.pipeline.observe import observe as observe_fleet
+from reconciler.pipeline.render import Rendered, render
+from reconciler.snapshot.model import Amounts
 
 INCOMPLETE = 4
 REFRESH = 2.0
@@ -32,19 +40,19 @@ COLUMNS = ("SOURCE", "STATE", "AGE", "COUNTS AS", "BECOMES")
 @observe_for_option
 @timeout_option
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@click.option("--watch", "is_watched", is_flag=True, help="Show the table again and again, until interrupted.")
+@click.option("--watch", "is_watched", is_flag=True, help="Refresh the table until interrupted.")
 @click.option(
     "--before",
     type=click.Path(exists=True, dir_okay=False),
     metavar="FILE",
-    help="Go on from an earlier look (-o json) instead of what kfleet keeps on the manager.",
+    help="Start from an earlier observation (-o json) instead of the ledger on the manager.",
 )
 def observe(
     source: Source, observe_for: float, timeout: float, output: str, is_watched: bool, before: str | None
 ) -> int:
-    """Show what has how much now: pools, nodes, clusters, their age, and what each becomes.
+    """Show observed capacity per source, its age, and the quotas derived from it.
 
-    Writes nothing anywhere. Exits with 4 when something could not be seen.
+    Writes nothing. Exits with 4 if something could not be observed.
 
     \b
     Examples:
@@ -53,13 +61,13 @@ def observe(
       kfleet observe --before seen.json -o json > now.json
     """
     if is_watched and output == "json":
-        raise click.UsageError("--watch shows a table; -o json is for a single look")
-    computed, looking = compute_or_stop(source), Looking(timedelta(seconds=observe_for), kept=_kept(before))
-    connections = connect(computed.spec, timedelta(seconds=timeout))
+        raise click.UsageError("--watch shows a table; -o json is for a single observation")
+    revision, looking = load_or_stop(source), ObserveOptions(timedelta(seconds=observe_for), kept=_kept(before))
+    connections = connect(revision.spec, timedelta(seconds=timeout))
     try:
         if is_watched:
-            _watch(computed, connections, replace(looking, observe_for=timedelta()))
-        seen = observe_fleet(computed, connections, looking=looking)
+            _watch(revision, connections, replace(looking, observe_for=timedelta()))
+        seen = render(revision, observe_fleet(revision, connections, looking))
     finally:
         connections.close()
     if output == "json":
@@ -75,28 +83,28 @@ def observe(
 
 
 def _kept(before: str | None) -> Kept | None:
-    """An earlier look as the ledger. Where nobody applies, none lies on the manager that would make a pool grow old."""
+    """Use an earlier observation as the ledger: without `apply`, the manager has no ledger by which a pool can age."""
     look = read_observations(before)
     return None if look is None else Kept(look.ledger, is_there=True)
 
 
-def _watch(computed: Computed, connections: Connections, looking: Looking) -> None:
-    """Until somebody interrupts it. The ledger on the cluster is read once and then carried on here."""
-    spec = with_master_queues(computed, connections.ports).spec
-    with listening(spec, connections.ports) as buses, _renewed_text() as show:
+def _watch(revision: Revision, connections: Connections, looking: ObserveOptions) -> None:
+    """Repeat until a user interrupts it. The ledger is read from the cluster once and then kept in memory."""
+    spec = read_master_queues(revision.spec, connections.clients)
+    with listening(spec, connections.clients) as buses, _renewed_text() as show:
         while True:
-            seen = observe_fleet(computed, connections, looking=replace(looking, buses=buses))
+            seen = render(revision, observe_fleet(revision, connections, replace(looking, buses=buses)))
             notices = (f"notice: {condition}" for condition in seen.conditions)
             gaps = (f"gap: {gap}" for gap in (*connections.gaps, *seen.desired.gaps))
             show("\n".join((*observed_table(seen), *notices, *gaps)))
-            if seen.look is not None:
-                looking = replace(looking, kept=Kept(seen.look.ledger, is_there=True))
+            if seen.snapshot.capacity is not None:
+                looking = replace(looking, kept=Kept(seen.snapshot.capacity.ledger, is_there=True))
             time.sleep(REFRESH)
 
 
 @contextmanager
 def _renewed_text() -> Iterator[Callable[[str], None]]:
-    """A text in place of the one before; in a pipe or a file, one after the other."""
+    """Replace the previous text on a terminal; append in a pipe or a file."""
     if not sys.stdout.isatty():
         yield click.echo
         return
@@ -108,8 +116,8 @@ def _renewed_text() -> Iterator[Callable[[str], None]]:
         yield lambda text: live.update(Text(text), refresh=True)
 
 
-def _record(seen: Computed) -> dict[str, Any]:
-    """The look itself, with what becomes of each source for whoever reads it; kfleet reads that part no more."""
+def _record(seen: Rendered) -> dict[str, Any]:
+    """Return the observation, with the quotas derived from each source. kfleet itself does not read these back."""
     look = _look_of(seen)
     record = look_record(look)
     for entry, written in zip(look.ledger.entries, record["sources"], strict=True):
@@ -117,14 +125,14 @@ def _record(seen: Computed) -> dict[str, Any]:
     return record
 
 
-def _look_of(seen: Computed) -> CapacityLook:
-    return seen.look or CapacityLook(datetime.now(UTC))
+def _look_of(seen: Rendered) -> ObservedCapacity:
+    return seen.snapshot.capacity or ObservedCapacity(datetime.now(UTC))
 
 
-def observed_table(seen: Computed) -> Iterator[str]:
+def observed_table(seen: Rendered) -> Iterator[str]:
     look = _look_of(seen)
     if not look.ledger.entries:
-        yield "nothing of this fleet is observed" if seen.look is None else "nothing was seen yet"
+        yield "no capacity of this fleet is observed" if seen.snapshot.capacity is None else "nothing was observed yet"
         return
     rows = [COLUMNS, *(row for entry in look.ledger.entries for row in _rows(seen, entry, look.now))]
     widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
@@ -132,16 +140,16 @@ def observed_table(seen: Computed) -> Iterator[str]:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
-def _rows(seen: Computed, entry: Entry, now: datetime) -> Iterator[tuple[str, ...]]:
-    """One row for a source, and one more for each further queue that has a part of it."""
+def _rows(seen: Rendered, entry: Entry, now: datetime) -> Iterator[tuple[str, ...]]:
+    """Return one row for a source, and one more for each further queue that has a share of it."""
     age = f"{max(0, int((now - entry.last.seen_at).total_seconds()))}s"
-    state = f"{entry.freshness}, shrinks" if entry.lower_since else str(entry.freshness)
+    state = f"{entry.freshness}, shrinks" if entry.shrink_pending_since else str(entry.freshness)
     first, *others = _becomes(seen, entry) or ("no quota",)
     yield str(entry.source), state, age, _amounts_text(entry.granted), first
     yield from (("", "", "", "", other) for other in others)
 
 
-def _becomes(seen: Computed, entry: Entry) -> tuple[str, ...]:
+def _becomes(seen: Rendered, entry: Entry) -> tuple[str, ...]:
     return quotas_of(seen.spec, entry.source, ((one.ref, one.manifest) for one in seen.desired.objects))
 
 

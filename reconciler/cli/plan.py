@@ -1,27 +1,32 @@
-"""`kfleet plan`: what would change, and why."""
+"""`kfleet plan`: what would change on the clusters, and why."""
 
 import json
 import time
 from collections.abc import Mapping
 from contextlib import closing, suppress
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import click
 
-from reconciler.cli.observing import looking_options
-from reconciler.cli.painting import paint
-from reconciler.cli.planning import plan_shown
-from reconciler.cli.source import compute_or_stop, source_options, timeout_option
-from reconciler.cli.work import verbose_option
+from reconciler.cli.options import (
+    accept_source_option,
+    load_or_stop,
+    looking_options,
+    plan_shown,
+    source_options,
+    timeout_option,
+)
+from reconciler.cli.output import paint, verbose_option
 from reconciler.errors import EdgeError, RefusedError
-from reconciler.pipeline.capacity import Looking
-from reconciler.pipeline.offline import Source, committed
-from reconciler.pipeline.online import connect
-from reconciler.plan import Plan
+from reconciler.pipeline.capacity import ObserveOptions
+from reconciler.pipeline.load import Source, committed
+from reconciler.pipeline.observe import connect
+from reconciler.plan.model import Plan
 from reconciler.plan.record import plan_record
-from reconciler.status import narrowed, plan_exit_code, plan_markdown, plan_text
+from reconciler.report.text import narrowed, plan_exit_code, plan_markdown, plan_text
 
 
 @click.command()
@@ -35,15 +40,16 @@ from reconciler.status import narrowed, plan_exit_code, plan_markdown, plan_text
     type=click.Choice(["text", "json", "markdown"]),
     default="text",
     show_default=True,
-    help="json is described by schemas/plan.json, markdown fits into a pull request's comment.",
+    help="json is described by schemas/plan.json; markdown fits into a comment on a pull request.",
 )
-@click.option("--out", type=click.Path(dir_okay=False), help="Save the plan, for: kfleet apply --plan FILE.")
-@click.option("--only", multiple=True, metavar="GLOB", help="Show only objects like cluster/Kind/namespace/name.")
-@click.option("--detailed-exitcode", "is_detailed", is_flag=True, help="Exit with 2 when there is something to do.")
-@click.option("--confirm-deletes", type=int, metavar="N", help="Allow exactly N deletes, whatever the policy says.")
+@click.option("--out", type=click.Path(dir_okay=False), help="Save the plan for `kfleet apply --plan FILE`.")
+@click.option("--only", multiple=True, metavar="GLOB", help="Show only objects that match cluster/Kind/namespace/name.")
+@click.option("--detailed-exitcode", "is_detailed", is_flag=True, help="Exit with 2 if there are changes.")
+@click.option("--confirm-deletes", type=int, metavar="N", help="Allow exactly N deletes, overriding the policy.")
+@accept_source_option
 def plan(
     source: Source,
-    looking: Looking,
+    looking: ObserveOptions,
     timeout: float,
     is_verbose: bool,
     output: str,
@@ -51,8 +57,9 @@ def plan(
     only: tuple[str, ...],
     is_detailed: bool,
     confirm_deletes: int | None,
+    is_accepted: bool,
 ) -> int:
-    """Show what would change on the clusters, and why; change nothing.
+    """Show what would change on the clusters and why; write nothing.
 
     \b
     Examples:
@@ -62,15 +69,16 @@ def plan(
 
     \b
     Exit codes:
-      0  nothing to do, or changes without --detailed-exitcode
+      0  no changes, or changes without --detailed-exitcode
       2  changes, with --detailed-exitcode
       3  refused by a guard
-      4  a cluster could not be seen completely
+      4  a cluster could not be observed completely
     """
     started = time.monotonic()
-    computed = compute_or_stop(_source_to_save(source) if out else source)
-    with closing(connect(computed.spec, timedelta(seconds=timeout))) as connections:
-        made = plan_shown(computed, connections, looking, confirm_deletes, is_verbose=is_verbose).plan
+    source = replace(source, is_identified=True, is_accepted=is_accepted)
+    revision = load_or_stop(_source_to_save(source) if out else source)
+    with closing(connect(revision.spec, timedelta(seconds=timeout))) as connections:
+        made = plan_shown(revision, connections, looking, confirm_deletes, is_verbose=is_verbose).plan
     record = plan_record(made, source.overlay)
     if out:
         save_record(Path(out), record)
@@ -85,7 +93,7 @@ def plan(
 
 
 def _source_to_save(source: Source) -> Source:
-    """The commit, where the files are as committed: `apply` takes no other plan, unless told to."""
+    """Return the commit if the files match it: `apply` accepts no other plan without --working-tree."""
     try:
         return committed(source)
     except RefusedError:
@@ -97,7 +105,7 @@ def _narrowed(made: Plan, only: tuple[str, ...]) -> Plan:
     if made.changes and not shown.changes:
         globs = ", ".join(map(repr, only))
         click.secho(
-            f"notice: --only {globs}: no object is like that; an example of one: {made.changes[0].ref}",
+            f"notice: --only {globs} matched no object; names look like {made.changes[0].ref}",
             fg="yellow",
             err=True,
         )
@@ -105,12 +113,12 @@ def _narrowed(made: Plan, only: tuple[str, ...]) -> Plan:
 
 
 def save_record(path: Path, record: Mapping[str, Any]) -> None:
-    """All of it or nothing: a reader never meets half a plan."""
+    """Write the whole file or nothing: a reader never gets half a plan."""
     partial = path.with_name(f".{path.name}.partial")
     try:
         partial.write_text(json.dumps(record, indent=2))
         partial.rename(path)
     except OSError as error:
-        with suppress(OSError):  # where there is no folder, there is nothing to clean up
+        with suppress(OSError):  # if the folder does not exist, there is nothing to clean up
             partial.unlink()
         raise EdgeError(str(path), f"cannot write: {error.strerror}") from error

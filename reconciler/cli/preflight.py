@@ -1,4 +1,4 @@
-"""`kfleet preflight`: what will keep the fleet from working."""
+"""`kfleet preflight`: what prevents the fleet from working."""
 
 import json
 from datetime import timedelta
@@ -6,14 +6,17 @@ from typing import Any
 
 import click
 
-from reconciler.cli.source import compute_or_stop, source_options, timeout_option
-from reconciler.cli.work import shown_work, verbose_option
-from reconciler.objects import ClusterName, Gap, Obstacle
-from reconciler.pipeline.capacity import Looking
-from reconciler.pipeline.offline import Computed, Source
-from reconciler.pipeline.online import connect, observe_fleet, obstacles_of, view_fleet
-from reconciler.plan.record import obstacle_record
-from reconciler.prediction import ClusterView
+from reconciler.cli.options import load_or_stop, source_options, timeout_option
+from reconciler.cli.output import shown_work, verbose_option
+from reconciler.objects import ClusterName, Gap, PreflightIssue
+from reconciler.pipeline.capacity import ObserveOptions
+from reconciler.pipeline.compare import observe_objects
+from reconciler.pipeline.load import Source
+from reconciler.pipeline.observe import connect, observe
+from reconciler.pipeline.plan import preflight as run_preflight
+from reconciler.pipeline.render import Rendered, render
+from reconciler.plan.record import preflight_issue_record
+from reconciler.state.model import ClusterView
 
 GROUP = "kueue.x-k8s.io"
 INCOMPLETE = 4
@@ -25,11 +28,11 @@ INCOMPLETE = 4
 @verbose_option
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def preflight(source: Source, timeout: float, is_verbose: bool, output: str) -> int:
-    """Say what will keep the fleet from working on its clusters, and what to do about it.
+    """Report what prevents the fleet from working on its clusters, and how to fix it.
 
-    Looks whether each cluster can be reached, which Kueue it runs, whether workers know every kind of job that the
-    manager's Kueue watches there, whether tokens are accepted and allowed enough, and whether kfleet may do its work.
-    Changes nothing. Every plan shows the same obstacles.
+    Checks whether each cluster is reachable, which Kueue it runs, whether the workers serve every kind of job that the
+    manager's Kueue dispatches, whether tokens are accepted and have enough permissions, and whether kfleet itself does.
+    Writes nothing. Every plan shows the same preflight issues.
 
     \b
     Examples:
@@ -38,36 +41,37 @@ def preflight(source: Source, timeout: float, is_verbose: bool, output: str) -> 
 
     \b
     Exit codes:
-      0  nothing is in the way
-      4  something is, or a cluster could not be seen
+      0  no preflight issues
+      4  preflight issues, or a cluster could not be observed
     """
-    computed = compute_or_stop(source)
-    connections = connect(computed.spec, timedelta(seconds=timeout))
+    revision = load_or_stop(source)
+    connections = connect(revision.spec, timedelta(seconds=timeout))
     try:
         with shown_work(is_verbose=is_verbose):
-            computed = observe_fleet(computed, connections, is_thorough=True, looking=Looking(timedelta()))
-            views = view_fleet(computed, connections)
-            obstacles = obstacles_of(computed, views, connections.ports)
+            snapshot = observe(revision, connections, ObserveOptions(timedelta()), is_thorough=True)
+            rendered = render(revision, snapshot)
+            views = observe_objects(rendered, connections)
+            preflight_issues = run_preflight(rendered, views, connections.clients)
     finally:
         connections.close()
-    gaps = (*computed.desired.gaps, *connections.gaps, *(gap for view in views for gap in view.gaps))
+    gaps = (*rendered.desired.gaps, *connections.gaps, *(gap for view in views for gap in view.gaps))
     by_name = {view.name: view for view in views}
-    rows = [_row(computed, cluster.name, by_name, gaps, obstacles) for cluster in computed.spec.clusters]
+    rows = [_row(rendered, cluster.name, by_name, gaps, preflight_issues) for cluster in rendered.spec.clusters]
     if output == "json":
         click.echo(json.dumps({"clusters": rows}, indent=2))
     else:
         _print_rows(rows)
-    return INCOMPLETE if gaps or obstacles else 0
+    return INCOMPLETE if gaps or preflight_issues else 0
 
 
 def _row(
-    computed: Computed,
+    rendered: Rendered,
     name: ClusterName,
     views: dict[ClusterName, ClusterView],
     gaps: tuple[Gap, ...],
-    obstacles: tuple[Obstacle, ...],
+    preflight_issues: tuple[PreflightIssue, ...],
 ) -> dict[str, Any]:
-    view, links = views.get(name), computed.seen.links
+    view, links = views.get(name), rendered.snapshot.observations.links
     facts = links.facts.get(name) if links else None
     served = view.served.get((GROUP, "ClusterQueue"), ()) if view else ()
     return {
@@ -76,19 +80,23 @@ def _row(
         "kueue": facts.release if facts else "",
         "apiVersions": [kind.version for kind in served],
         "gaps": [f"{gap.what}: {gap.why}" for gap in gaps if gap.cluster == name],
-        "obstacles": [obstacle_record(obstacle) for obstacle in obstacles if obstacle.cluster == name],
+        "preflightIssues": [
+            preflight_issue_record(preflight_issue)
+            for preflight_issue in preflight_issues
+            if preflight_issue.cluster == name
+        ],
     }
 
 
 def _print_rows(rows: list[dict[str, Any]]) -> None:
     for row in rows:
-        is_ready = row["reachable"] and not (row["gaps"] or row["obstacles"])
+        is_ready = row["reachable"] and not (row["gaps"] or row["preflightIssues"])
         state = "ready" if is_ready else "unreachable" if not row["reachable"] else "not ready"
         title = f"{click.style(row['name'], bold=True)}: {click.style(state, fg='green' if is_ready else 'red')}"
         kueue = ", ".join(filter(None, (row["kueue"], *row["apiVersions"])))
         click.echo(title + (f", kueue {kueue}" if kueue else ""))
         for gap in row["gaps"]:
-            click.echo(f"  not seen: {gap}")
-        for obstacle in row["obstacles"]:
-            click.echo(f"  {obstacle['check']}: {obstacle['problem']}")
-            click.echo(f"    -> {obstacle['remedy']}")
+            click.echo(f"  not observed: {gap}")
+        for preflight_issue in row["preflightIssues"]:
+            click.echo(f"  {preflight_issue['check']}: {preflight_issue['problem']}")
+            click.echo(f"    -> {preflight_issue['remedy']}")

@@ -1,4 +1,4 @@
-"""Shows a long build: a moving line on a terminal, a line now and then in a pipe."""
+"""Shows the progress of a long build: an updated line on a terminal, occasional lines in a pipe."""
 
 import sys
 import time
@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import click
 
-from reconciler.sandbox.build import Progress, Report
+from reconciler.sandbox.build import BuildProgress, Report
 
 PIPE_INTERVAL = 20.0
 
@@ -22,7 +22,7 @@ def shown_progress() -> Iterator[Report]:
 
     with Console(stderr=True).status("") as status:
 
-        def report(progress: Progress) -> None:
+        def report(progress: BuildProgress) -> None:
             status.update(_text(progress))
             if progress.step.startswith("built"):
                 status.console.print(_text(progress))
@@ -33,7 +33,7 @@ def shown_progress() -> Iterator[Report]:
 def _pipe_report() -> Report:
     shown: dict[str, tuple[str, float]] = {}
 
-    def report(progress: Progress) -> None:
+    def report(progress: BuildProgress) -> None:
         step, when = shown.get(progress.program, ("", 0.0))
         if progress.step != step or time.monotonic() - when > PIPE_INTERVAL:
             click.echo(_text(progress), err=True)
@@ -42,7 +42,7 @@ def _pipe_report() -> Report:
     return report
 
 
-def _text(progress: Progress) -> str:
+def _text(progress: BuildProgress) -> str:
     count = f" {progress.done} of {progress.total} packages" if progress.total else ""
     left = f", about {_duration(progress.left)} left" if progress.left else ""
     return f"{progress.program}: {progress.step}{count}{left}"

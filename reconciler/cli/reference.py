@@ -1,18 +1,18 @@
-"""The page about the fields of the fleet, made of the schemas themselves."""
+"""The reference page of the fleet's fields, generated from the schemas."""
 
 from collections.abc import Iterator
 
 from reconciler.cli.explain_fields import SPEC, Field, api_version, fields_of, list_kinds
 
 HEAD = """\
-# The fleet, field by field
+# Fleet reference
 
-Made of the schemas in [`schemas/`](../schemas), which are also what `kfleet validate` checks with and what editors can
-use (`# yaml-language-server: $schema=…`). `kfleet explain queue.quota` shows the same on a terminal.
+This page is generated from the schemas in [`schemas/`](../schemas). `kfleet validate` uses the same schemas, and
+editors can use them too (`# yaml-language-server: $schema=…`). `kfleet explain queue.quota` prints the same text.
 
-A `quantity` is one of Kubernetes (`8`, `500m`, `64Gi`), a `percent` a share of the flavor's capacity (`60%`), a
-`duration` a number with a unit (`90s`, `15m`, `240h`). **Bold** fields must be there. `name` and the other fields of
-`metadata` are those of Kubernetes.
+A `quantity` is a Kubernetes quantity (`8`, `500m`, `64Gi`), a `percent` is a share of the flavor's capacity (`60%`),
+and a `duration` is a number with a unit (`90s`, `15m`, `240h`). **Bold** fields are required. `name` and the other
+fields of `metadata` are those of Kubernetes.
 """
 
 
@@ -22,7 +22,7 @@ def reference_markdown() -> str:
 
 def _kind_section(kind: Field) -> Iterator[str]:
     yield f"\n## {kind.kind}\n\n`{api_version(kind.kind)}`. {kind.description.text}\n\n"
-    yield "| field | type | what it says |\n|---|---|---|\n"
+    yield "| field | type | description |\n|---|---|---|\n"
     for outer in fields_of(kind):
         if outer.name not in {"apiVersion", "kind", "metadata"}:
             yield from _rows(outer)

@@ -1,4 +1,4 @@
-"""`kfleet render`: the objects that each cluster should hold."""
+"""`kfleet render`: the objects of each cluster."""
 
 import json
 import re
@@ -8,13 +8,13 @@ from pathlib import Path
 import click
 import yaml
 
-from reconciler.cli.observing import observations_option, read_observations
-from reconciler.cli.source import compute_or_stop, source_options
-from reconciler.desired.skypilot import configuration_text
+from reconciler.cli.options import load_or_stop, observations_option, read_observations, source_options
 from reconciler.errors import EdgeError
 from reconciler.objects import ClusterName, Manifest, ref_of
-from reconciler.pipeline.capacity import with_recorded
-from reconciler.pipeline.offline import Computed, Source, write_offline
+from reconciler.pipeline.load import Source
+from reconciler.pipeline.render import Rendered, render_offline, write_offline
+from reconciler.skypilot.render import configuration_text
+from reconciler.spec.model import FleetSpec
 
 FOLDER = "dir="
 INDEX = ".kfleet-render"
@@ -22,7 +22,7 @@ INCOMPLETE = 4
 
 _MISREAD = re.compile(r"[-+]?\.?[0-9][0-9_]*(\.[0-9_]*)?([eE][-+]?[0-9]+)?|[-+]?0[oxbOXB][0-9a-fA-F_]+|[yYnN]")
 
-Rendered = Mapping[ClusterName, Sequence[Manifest]]
+Manifests = Mapping[ClusterName, Sequence[Manifest]]
 
 
 @click.command()
@@ -41,8 +41,8 @@ Rendered = Mapping[ClusterName, Sequence[Manifest]]
 def render(source: Source, observations: str | None, cluster: str, output: str, team: str) -> int:
     """Print the Kubernetes objects of each cluster, in the API version that its Kueue serves.
 
-    Asks no cluster: the version of Kueue is what the spec says of the cluster, or the newest. Exits with 4 when a
-    capacity would have to be observed to know every quota; --observations says what was observed.
+    Contacts no cluster: the version of Kueue is the one in the Cluster's spec, or the newest. Exits with 4 if a quota
+    depends on a capacity that has to be observed; --observations supplies recorded values.
 
     \b
     Examples:
@@ -51,49 +51,49 @@ def render(source: Source, observations: str | None, cluster: str, output: str, 
       kfleet render --skypilot team1 > config.yaml
     """
     if team:
-        click.echo(_server_configuration(compute_or_stop(source), team), nl=False)
+        click.echo(_server_configuration(load_or_stop(source).spec, team), nl=False)
         return 0
     if output not in {"yaml", "json"} and not (output.startswith(FOLDER) and output != FOLDER):
-        raise click.BadParameter(f"{output!r} is none of yaml, json, dir=OUT", param_hint="--output")
-    computed = with_recorded(compute_or_stop(source), read_observations(observations))
-    for gap in computed.desired.gaps:
+        raise click.BadParameter(f"{output!r} is not one of yaml, json, dir=OUT", param_hint="--output")
+    rendered = render_offline(load_or_stop(source), read_observations(observations))
+    for gap in rendered.desired.gaps:
         click.secho(f"gap: {gap}", fg="yellow", err=True)
-    rendered = {name: write_offline(computed, name) for name in _chosen(computed, cluster)}
+    manifests = {name: write_offline(rendered, name) for name in _chosen(rendered, cluster)}
     if output == "yaml":
-        click.echo(_yaml_text(rendered), nl=False)
+        click.echo(_yaml_text(manifests), nl=False)
     elif output == "json":
-        click.echo(_json_text(rendered))
+        click.echo(_json_text(manifests))
     else:
-        _write_folder(Path(output.removeprefix(FOLDER)), rendered)
-    return INCOMPLETE if computed.desired.gaps else 0
+        _write_folder(Path(output.removeprefix(FOLDER)), manifests)
+    return INCOMPLETE if rendered.desired.gaps else 0
 
 
-def _server_configuration(computed: Computed, team: str) -> str:
-    """For `helm --set-file apiService.config=…`, which wants the bare file."""
-    teams = {tenant.name: tenant for tenant in computed.spec.tenants if tenant.skypilot}
+def _server_configuration(spec: FleetSpec, team: str) -> str:
+    """Print the bare file, which `helm --set-file apiService.config=…` expects."""
+    teams = {tenant.name: tenant for tenant in spec.tenants if tenant.skypilot}
     if team not in teams:
-        known = ", ".join(teams) or "none; a Tenant with skypilot: {} is one"
-        raise click.BadParameter(f"no team {team!r} uses SkyPilot; those that do: {known}", param_hint="--skypilot")
+        known = ", ".join(teams) or "none; add skypilot: {} to a Tenant"
+        raise click.BadParameter(f"no team {team!r} uses SkyPilot; teams that do: {known}", param_hint="--skypilot")
     return configuration_text(teams[team])
 
 
-def _chosen(computed: Computed, cluster: str) -> list[ClusterName]:
-    names = [entry.name for entry in computed.spec.clusters]
+def _chosen(rendered: Rendered, cluster: str) -> list[ClusterName]:
+    names = [entry.name for entry in rendered.spec.clusters]
     if cluster and cluster not in names:
         raise click.BadParameter(f"no cluster {cluster!r}; there are: {', '.join(names)}", param_hint="--cluster")
     return [ClusterName(cluster)] if cluster else names
 
 
-def _yaml_text(rendered: Rendered) -> str:
+def _yaml_text(objects_of: Manifests) -> str:
     return "".join(
         f"---\n# {ref_of(cluster, manifest)}\n{_document(manifest)}"
-        for cluster, manifests in rendered.items()
+        for cluster, manifests in objects_of.items()
         for manifest in manifests
     )
 
 
 class _Dumper(yaml.CSafeDumper):
-    """Quotes texts that kubectl would read as something else: it knows more forms of numbers than PyYAML does."""
+    """Quotes strings that kubectl would read as something else: it accepts more forms of numbers than PyYAML."""
 
 
 def _quoted(dumper: yaml.CSafeDumper, text: str) -> yaml.ScalarNode:
@@ -109,20 +109,20 @@ def _document(manifest: Manifest) -> str:
     return text
 
 
-def _json_text(rendered: Rendered) -> str:
-    """A List that kubectl takes, for one cluster; clusters with their objects, for several."""
-    if len(rendered) == 1:
-        content: object = {"apiVersion": "v1", "kind": "List", "items": list(*rendered.values())}
+def _json_text(objects_of: Manifests) -> str:
+    """Return a List that kubectl accepts for one cluster, or the clusters with their objects for several."""
+    if len(objects_of) == 1:
+        content: object = {"apiVersion": "v1", "kind": "List", "items": list(*objects_of.values())}
     else:
-        content = {"clusters": [{"name": name, "objects": list(objects)} for name, objects in rendered.items()]}
+        content = {"clusters": [{"name": name, "objects": list(objects)} for name, objects in objects_of.items()]}
     return json.dumps(content, indent=2)
 
 
-def _write_folder(folder: Path, rendered: Rendered) -> None:
-    """One file per object. Files of an earlier render go, by its own list; a folder of somebody else is refused."""
+def _write_folder(folder: Path, objects_of: Manifests) -> None:
+    """Write one file per object. Delete the files that an earlier render listed; refuse a folder it did not write."""
     files = {
         name: _document(manifest)
-        for cluster, manifests in rendered.items()
+        for cluster, manifests in objects_of.items()
         for name, manifest in _file_names(cluster, manifests).items()
     }
     try:
@@ -133,7 +133,7 @@ def _write_folder(folder: Path, rendered: Rendered) -> None:
             path.write_text(text)
     except OSError as error:
         raise EdgeError(str(folder), f"cannot write: {error.strerror}") from error
-    click.echo(f"{folder}: {len(files)} objects of {len(rendered)} clusters", err=True)
+    click.echo(f"{folder}: {len(files)} objects of {len(objects_of)} clusters", err=True)
 
 
 def _remove_earlier(folder: Path, wanted: set[str]) -> None:
@@ -142,7 +142,7 @@ def _remove_earlier(folder: Path, wanted: set[str]) -> None:
         raise EdgeError(str(folder), "is not empty and was not written by kfleet render", "choose an empty folder")
     known = index.read_text().splitlines() if index.exists() else []
     folder.mkdir(parents=True, exist_ok=True)
-    # The list first: whatever is interrupted after this, the next render knows every file as its own.
+    # Write the list first: if the command is interrupted after this, the next render still knows all of its files.
     index.write_text("\n".join(sorted({*known, *wanted})))
     for name in set(known) - wanted:
         (folder / name).unlink(missing_ok=True)
@@ -150,7 +150,7 @@ def _remove_earlier(folder: Path, wanted: set[str]) -> None:
 
 
 def _file_names(cluster: ClusterName, manifests: Sequence[Manifest]) -> Mapping[str, Manifest]:
-    """CLUSTER/[NAMESPACE/]KIND-NAME.yaml; the group joins in where two kinds of one name would meet."""
+    """Return CLUSTER/[NAMESPACE/]KIND-NAME.yaml; the group is added if two kinds of the same name would collide."""
     named: dict[str, Manifest] = {}
     for manifest in manifests:
         ref = ref_of(cluster, manifest)
@@ -163,5 +163,5 @@ def _file_names(cluster: ClusterName, manifests: Sequence[Manifest]) -> Mapping[
 
 
 def _plain(text: str) -> str:
-    """A text that is a file name everywhere and never leaves its folder."""
+    """Return a text that is a valid file name on every system and cannot leave its folder."""
     return re.sub(r"[^A-Za-z0-9._-]", "_", text).lstrip(".")

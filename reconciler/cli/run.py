@@ -1,19 +1,21 @@
-"""`kfleet run`: follow a repository and the clusters, again and again."""
+"""`kfleet run`: the controller, which reconciles the clusters continuously."""
 
 import gc
 import signal
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from types import FrameType
 from typing import Any
 
 import click
 
-from reconciler.cli.logs import set_up_logs
-from reconciler.cli.source import commit_options
-from reconciler.pipeline.offline import Source
-from reconciler.run import Settings, Trust, run_loop
+from reconciler.cli.options import accept_source_option, commit_options
+from reconciler.cli.output import set_up_logs
+from reconciler.controller.loop import RunSettings, run_loop
+from reconciler.controller.revisions import Trust
+from reconciler.pipeline.load import Source
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -26,41 +28,41 @@ def _seconds(name: str, default: float, text: str, *, least: float = 1) -> Decor
 
 @click.command()
 @commit_options
-@_seconds("--cluster-timeout", 5, "How long to wait for an answer of a cluster.", least=0.1)
-@_seconds("--interval", 60, "How often to look at the fleet when nothing happens.")
-@_seconds("--git-interval", 30, "How often to look for a new commit.")
+@_seconds("--cluster-timeout", 5, "How long to wait for a response of a cluster.", least=0.1)
+@_seconds("--interval", 60, "How often to reconcile when nothing happens.")
+@_seconds("--git-interval", 30, "How often to check for a new commit.")
 @click.option(
     "--listen",
     default="127.0.0.1:9464",
     show_default=True,
     metavar="ADDRESS:PORT",
-    help="Where to show /metrics, /healthz and /readyz.",
+    help="Address that serves /metrics, /healthz and /readyz.",
 )
 @click.option(
     "--webhook",
     default="",
     metavar="SECRET",
-    help="Be told of pushes by GitHub, GitLab, Gitea or Forgejo at /webhook. SECRET is a file, or env:NAME.",
+    help="Accept push events of GitHub, GitLab, Gitea or Forgejo at /webhook. SECRET is a file, or env:NAME.",
 )
 @click.option(
     "--verify-signatures",
     "keys",
     default="",
     metavar="FILE",
-    help="Follow only commits that a key of FILE signed: allowed signers of SSH, or public keys of OpenPGP.",
+    help="Accept only commits signed by a key in FILE: SSH allowed signers, or OpenPGP public keys.",
 )
-@click.option("--fast-forward-only", is_flag=True, help="Follow no branch whose history was rewritten.")
+@click.option("--fast-forward-only", is_flag=True, help="Reject a branch whose history was rewritten.")
 @click.option(
     "--commit-status",
     default="",
     metavar="TOKEN",
-    help="Tell the forge how far a commit has come. TOKEN is a file, or env:NAME.",
+    help="Report the status of the commit to the forge. TOKEN is a file, or env:NAME.",
 )
 @click.option(
     "--forge",
     default="",
     metavar="KIND[=URL]",
-    help="Whom to tell: github, gitlab or gitea, with the repository's address there. [default: by --repo]",
+    help="The forge: github, gitlab or gitea, and the repository's URL there. [default: from --repo]",
 )
 @click.option(
     "--log",
@@ -68,9 +70,10 @@ def _seconds(name: str, default: float, text: str, *, least: float = 1) -> Decor
     type=click.Choice(["text", "json"]),
     default="text",
     show_default=True,
-    help="Form of the log on stderr.",
+    help="Format of the log on stderr.",
 )
 @click.option("-v", "--verbose", "is_verbose", is_flag=True, help="Log every cycle and every request.")
+@accept_source_option
 def run(
     source: Source,
     cluster_timeout: float,
@@ -84,12 +87,13 @@ def run(
     forge: str,
     log_style: str,
     is_verbose: bool,
+    is_accepted: bool,
 ) -> int:
-    """Follow the repository and the clusters, and keep them right.
+    """Run the controller: watch the repository and the clusters, and reconcile them.
 
-    Wakes up on a commit, a message of a pool, a change of nodes or of the fleet's own objects, and at an interval. Of
-    several replicas one writes, by a Lease on the manager; another takes over within 15 seconds of its death. Stops
-    cleanly on SIGTERM.
+    Reconciles on a commit, on a message of a pool, on a change of nodes or of the fleet's own objects, and at an
+    interval. Only the leader among several replicas writes; it holds a Lease on the manager. If it dies, another
+    replica takes over within 15 seconds. Stops cleanly on SIGTERM.
 
     \b
     Examples:
@@ -100,7 +104,7 @@ def run(
     """
     set_up_logs(log_style, is_verbose=is_verbose)
     gc.enable()
-    gc.set_threshold(200_000, 50, 50)  # what a cycle reads stays until the next one
+    gc.set_threshold(200_000, 50, 50)  # the objects that a cycle reads live until the next cycle
     stop = threading.Event()
 
     def end(_number: int, _frame: FrameType | None) -> None:
@@ -108,16 +112,16 @@ def run(
 
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGINT, end)
-    settings = Settings(
-        source,
-        timedelta(seconds=interval),
-        timedelta(seconds=git_interval),
-        timedelta(seconds=cluster_timeout),
-        listen,
-        Trust(keys, fast_forward_only),
-        webhook,
-        commit_status,
-        forge,
+    settings = RunSettings(
+        source=replace(source, is_identified=True, is_accepted=is_accepted),
+        interval=timedelta(seconds=interval),
+        git_interval=timedelta(seconds=git_interval),
+        timeout=timedelta(seconds=cluster_timeout),
+        listen=listen,
+        trust=Trust(keys, fast_forward_only),
+        webhook=webhook,
+        commit_status=commit_status,
+        forge=forge,
     )
     run_loop(settings, stop, lambda port: click.echo(f"listening on port {port}", err=True))
     return 0

@@ -11,26 +11,26 @@ from reconciler.sandbox import fleet
 from reconciler.sandbox.build import build_programs
 from reconciler.sandbox.kubeconfig import kubeconfig_text
 from reconciler.sandbox.nodes import DEFAULT_COUNT
+from reconciler.sandbox.options import SandboxOptions, check_options
 from reconciler.sandbox.processes import is_alive, memory
 from reconciler.sandbox.programs import DEFAULT_KUEUE, KUEUE_VERSIONS, PROGRAMS
 from reconciler.sandbox.state import SandboxState, list_sandboxes, load_state
-from reconciler.sandbox.wish import Wish, check_wish
 
 name_option = click.option("--name", default="default", show_default=True, help="Which sandbox.")
 
 
 @click.group()
 def sandbox() -> None:
-    """A real fleet on this machine, without containers.
+    """Run a real fleet on this machine, without containers.
 
-    Each cluster is an API server with controllers, a scheduler and Kueue; workers have nodes; one NATS server serves
-    all. Everything listens on loopback and nothing needs root.
+    Each cluster is an API server with controllers, a scheduler and Kueue; workers have nodes; all share one NATS
+    server. Everything listens on loopback only, and nothing needs root.
 
     \b
     Examples:
       kfleet sandbox up                             a manager and two workers
       kfleet sandbox up --kueue worker2=0.16.2      an older Kueue on one worker
-      kfleet sandbox up --kubestellar               jobs travel by KubeStellar
+      kfleet sandbox up --kubestellar               KubeStellar dispatches the jobs
       kfleet sandbox kubectl -- get nodes --context worker1
       kfleet sandbox down
     """
@@ -44,7 +44,7 @@ def sandbox() -> None:
     "kueue_choices",
     multiple=True,
     metavar="[CLUSTER=]VERSION",
-    help=f"Kueue's version, for all or for one cluster: {', '.join(KUEUE_VERSIONS)} or none. Repeatable. "
+    help=f"Kueue's version, for all clusters or for one: {', '.join(KUEUE_VERSIONS)} or none. Repeatable. "
     f"[default: {DEFAULT_KUEUE}]",
 )
 @click.option(
@@ -52,35 +52,35 @@ def sandbox() -> None:
     default=str(DEFAULT_COUNT),
     show_default=True,
     metavar="FILE|N",
-    help="Nodes of each worker: a number, or a file of Node documents "
-    "(annotation kfleet.dev/clusters: worker1 puts one on some workers only).",
+    help="Nodes of each worker: a number, or a file with Node documents "
+    "(the annotation kfleet.dev/clusters: worker1 selects the workers of a node).",
 )
 @click.option(
     "--kubestellar",
     "has_kubestellar",
     is_flag=True,
-    help="With real KubeStellar controllers: the manager as workload description space, one more cluster named its, "
-    "and workers without Kueue unless --kueue says otherwise. Built on first use, about five minutes.",
+    help="Run real KubeStellar controllers: the manager is the workload description space, a further cluster is named "
+    "its, and workers have no Kueue unless --kueue sets one. Built on first use, which takes about five minutes.",
 )
 def up(workers: int, name: str, kueue_choices: tuple[str, ...], nodes: str, has_kubestellar: bool) -> None:
-    """Start a sandbox; it goes on after this command has ended."""
+    """Start a sandbox, which keeps running after this command has ended."""
     default_kueue, by_cluster = _kueue_versions(kueue_choices)
-    wish = Wish(name, workers, default_kueue, by_cluster, nodes, has_kubestellar=has_kubestellar)
-    check_wish(wish)
+    options = SandboxOptions(name, workers, default_kueue, by_cluster, nodes, has_kubestellar=has_kubestellar)
+    check_options(options)
     fleet.refuse_second(name)
     with shown_progress() as report:
-        build_programs(wish.programs, report)
+        build_programs(options.programs, report)
     started = time.monotonic()
-    running = fleet.up(wish, lambda line: click.echo(line, err=True))
+    running = fleet.up(options, lambda line: click.echo(line, err=True))
     click.echo(f"sandbox {name} is up after {time.monotonic() - started:.1f} s\n")
     _print_clusters(running.state)
 
 
 @sandbox.command()
-@click.option("--all", "is_all", is_flag=True, help="Every sandbox of this user.")
+@click.option("--all", "is_all", is_flag=True, help="All sandboxes of this user.")
 @name_option
 def down(name: str, is_all: bool) -> None:
-    """End everything that `up` started, and remove its data."""
+    """Stop everything that `up` started, and delete its data."""
     for chosen in list_sandboxes() if is_all else [name]:
         fleet.down(chosen)
         click.echo(f"sandbox {chosen} is down")
@@ -89,7 +89,7 @@ def down(name: str, is_all: bool) -> None:
 @sandbox.command()
 @name_option
 def status(name: str) -> int:
-    """Say part by part what runs; exits with 1 when something has died."""
+    """Show the state of each process; exits with 1 if one has died."""
     state = load_state(name)
     _print_clusters(state)
     click.echo()
@@ -107,11 +107,11 @@ def status(name: str) -> int:
 
 
 @sandbox.command()
-@click.option("--cluster", help="Only this cluster's context.")
-@click.option("--path", "is_path", is_flag=True, help="Print where the file is instead of its content.")
+@click.option("--cluster", help="Print only this cluster's context.")
+@click.option("--path", "is_path", is_flag=True, help="Print the path of the file instead of its content.")
 @name_option
 def kubeconfig(name: str, cluster: str | None, is_path: bool) -> None:
-    """Print the kubeconfig: one context per cluster, named as the cluster."""
+    """Print the kubeconfig, with one context per cluster, named like the cluster."""
     state = load_state(name)
     chosen = [state.cluster(cluster)] if cluster else state.clusters
     if is_path:
@@ -122,10 +122,10 @@ def kubeconfig(name: str, cluster: str | None, is_path: bool) -> None:
 
 @sandbox.command()
 @click.argument("part")
-@click.option("--lines", default=50, show_default=True, help="How many of the last lines; 0 for all.")
+@click.option("--lines", default=50, show_default=True, help="Number of lines from the end; 0 for all.")
 @name_option
 def logs(name: str, part: str, lines: int) -> None:
-    """Print what a part logged, for example etcd or worker1/kueue."""
+    """Print the log of a process, for example etcd or worker1/kueue."""
     text = load_state(name).part(part).log.read_text(errors="replace").splitlines()
     click.echo("\n".join(text[-lines:] if lines else text))
 
@@ -150,7 +150,7 @@ def kubectl(name: str, cluster: str, arguments: tuple[str, ...]) -> None:
 
 @sandbox.command()
 def build() -> None:
-    """Build every program that sandboxes are made of, so that `up` need not."""
+    """Build every program of the sandboxes in advance, so that `up` starts quickly."""
     with shown_progress() as report:
         build_programs(PROGRAMS.values(), report)
 

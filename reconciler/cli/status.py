@@ -1,25 +1,64 @@
-"""`kfleet status`: how the clusters are."""
+"""`kfleet status`: the status of each cluster, and the jobs that KubeStellar dispatches."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import click
 
-from reconciler.cli.observing import looking_options, tell_conditions
-from reconciler.cli.source import compute_or_stop, source_options, timeout_option
-from reconciler.cli.status_jobs import job_rows, jobs_text
-from reconciler.edges.kubernetes import ApiServer
+from reconciler.cli.options import load_or_stop, looking_options, plan_shown, source_options, timeout_option
+from reconciler.clients.kubernetes import ApiServer
 from reconciler.errors import ClusterError
-from reconciler.health import Ailment
-from reconciler.pipeline.capacity import Looking
-from reconciler.pipeline.offline import Source
-from reconciler.pipeline.online import ailments_of, connect, look_at_fleet, observe_fleet, obstacles_of
-from reconciler.plan import Action, Looks, Plan, make_plan
+from reconciler.kubestellar.decide import decide_placements
+from reconciler.kubestellar.model import Decision
+from reconciler.pipeline.capacity import ObserveOptions
+from reconciler.pipeline.load import Source
+from reconciler.pipeline.observe import connect
+from reconciler.pipeline.render import Rendered
+from reconciler.pipeline.report import health
+from reconciler.plan.make import Comparison
+from reconciler.plan.model import Action, Plan
+from reconciler.report.health import HealthIssue
 
+MOST_SHOWN = 10
 GROUP = "kueue.x-k8s.io"
+
+
+def job_rows(rendered: Rendered) -> list[dict[str, Any]]:
+    placements = rendered.snapshot.placements
+    if placements is None:
+        return []
+    return [_job_row(decision) for decision in decide_placements(rendered.spec, placements)]
+
+
+def jobs_text(rows: list[dict[str, Any]]) -> list[str]:
+    """Count the jobs per cluster and state, and list the waiting ones by name."""
+    counts = Counter((row["cluster"], row["state"]) for row in rows if row["cluster"])
+    waiting = [row for row in rows if not row["cluster"] and row["state"] == "no cluster"]
+    lines = [f"jobs on {cluster}: {count} {state}" for (cluster, state), count in sorted(counts.items())]
+    lines += [f"job {row['job']}: {row['why']}" for row in waiting[:MOST_SHOWN]]
+    more = len(waiting) - MOST_SHOWN
+    return [*lines, f"and {more} more jobs without a cluster"] if more > 0 else lines
+
+
+def _job_row(decision: Decision) -> dict[str, Any]:
+    job = decision.job
+    if job.is_finished:
+        state = "finished"
+    elif not job.has_quota:
+        state = "without quota"
+    else:
+        state = job.progress.value if job.placed else "no cluster"
+    return {
+        "job": f"{job.ref.namespace}/{job.ref.name}",
+        "kind": job.ref.kind,
+        "queue": job.queue,
+        "cluster": job.placed.cluster if job.placed else "",
+        "state": state,
+        "why": decision.why,
+    }
 
 
 @click.command()
@@ -27,59 +66,56 @@ GROUP = "kueue.x-k8s.io"
 @looking_options
 @timeout_option
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def status(source: Source, looking: Looking, timeout: float, output: str) -> int:
-    """Show how each cluster is: reachable, versions, objects, and what is not well.
+def status(source: Source, looking: ObserveOptions, timeout: float, output: str) -> int:
+    """Show the status of each cluster: reachability, versions, objects, health issues.
 
-    Exits with 0 when every cluster could be seen and every object is as wanted and works, with 4 otherwise.
+    Exits with 0 if every cluster was observed and every object is in sync and healthy, with 4 otherwise.
 
     \b
     Examples:
       kfleet status --overlay prod
       kfleet status -o json | jq -r '.clusters[] | select(.reachable | not) | .name'
     """
-    computed = compute_or_stop(source)
-    connections = connect(computed.spec, timedelta(seconds=timeout))
+    revision = load_or_stop(source)
+    connections = connect(revision.spec, timedelta(seconds=timeout))
     try:
-        computed = observe_fleet(computed, connections, looking=looking)
-        tell_conditions(computed)
-        looks = look_at_fleet(computed, connections)
-        obstacles = obstacles_of(computed, looks.views, connections.ports)
-        releases = {view.name: _release(connections.ports[view.name]) for view in looks.views if view.is_reachable}
+        planned = plan_shown(revision, connections, looking)
+        rendered, looks, made = planned.rendered, planned.comparison, planned.plan
+        releases = {view.name: _release(connections.clients[view.name]) for view in looks.views if view.is_reachable}
     finally:
         connections.close()
-    made = replace(make_plan(computed.spec, looks), obstacles=obstacles)
-    ailments = ailments_of(computed, looks.views)
-    names = dict.fromkeys((*(entry.name for entry in computed.spec.clusters), *(view.name for view in looks.views)))
+    health_issues = health(rendered, looks.views)
+    names = dict.fromkeys((*(entry.name for entry in rendered.spec.clusters), *(view.name for view in looks.views)))
     rows = [
         {
-            **_row(name, looks, made, ailments),
+            **_row(name, looks, made, health_issues),
             "kubernetes": releases.get(name, ""),
-            "suspended": computed.spec.is_suspended(name),
+            "suspended": rendered.spec.is_suspended(name),
         }
         for name in names
     ]
     if output == "json":
-        click.echo(json.dumps({"clusters": rows, "jobs": job_rows(computed)}, indent=2))
+        click.echo(json.dumps({"clusters": rows, "jobs": job_rows(rendered)}, indent=2))
     else:
         _print_rows(rows)
-        for line in jobs_text(job_rows(computed)):
+        for line in jobs_text(job_rows(rendered)):
             click.echo(line)
     return 0 if all(map(_is_well, rows)) else 4
 
 
-def _release(port: ApiServer) -> str:
-    """Which Kubernetes it is; a server that does not say so now is not the worse for it."""
+def _release(client: ApiServer) -> str:
+    """Return the Kubernetes version, or nothing if the server does not report one: that alone is not a problem."""
     try:
-        return str(port.get("/version").get("gitVersion", ""))
+        return str(client.get("/version").get("gitVersion", ""))
     except ClusterError:
         return ""
 
 
 def _is_well(row: Mapping[str, Any]) -> bool:
-    return row["reachable"] and not (row["ailments"] or row["pending"] or row["obstacles"] or row["gaps"])
+    return row["reachable"] and not (row["unhealthy"] or row["pending"] or row["preflightIssues"] or row["gaps"])
 
 
-def _row(name: str, looks: Looks, made: Plan, ailments: tuple[Ailment, ...]) -> dict[str, Any]:
+def _row(name: str, looks: Comparison, made: Plan, health_issues: tuple[HealthIssue, ...]) -> dict[str, Any]:
     view = next((entry for entry in looks.views if entry.name == name), None)
     plan = next((entry for entry in made.clusters if entry.name == name), None)
     changes = plan.changes if plan else ()
@@ -96,8 +132,10 @@ def _row(name: str, looks: Looks, made: Plan, ailments: tuple[Ailment, ...]) -> 
         "gaps": [f"{gap.what}: {gap.why}" for gap in gaps],
         "refusals": [str(refusal) for refusal in refusals],
         "waiting": [entry.why for entry in made.waiting if entry.cluster == name],
-        "ailments": [str(ailment) for ailment in ailments if ailment.ref.cluster == name],
-        "obstacles": [str(obstacle) for obstacle in made.obstacles if obstacle.cluster == name],
+        "unhealthy": [str(health_issue) for health_issue in health_issues if health_issue.ref.cluster == name],
+        "preflightIssues": [
+            str(preflight_issue) for preflight_issue in made.preflight_issues if preflight_issue.cluster == name
+        ],
     }
 
 
@@ -124,10 +162,10 @@ def _print_rows(rows: list[dict[str, Any]]) -> None:
         state = _state(row)
         wanted = row["objects"][Action.KEEP.value]
         others = ", ".join(f"{count} to {name}" for name, count in row["objects"].items() if count and name != "keep")
-        counted = f"{wanted} objects as wanted" + (f", {others}" if others else "")
+        counted = f"{wanted} objects in sync" + (f", {others}" if others else "")
         title = click.style(row["name"], bold=True)
         detail = f", {_versions(row)}, {counted}" if row["reachable"] else ""
         click.echo(f"{title}: {click.style(state, fg='green' if is_well else 'red')}{detail}")
         waiting = (f"waiting: {why}" for why in row["waiting"])
-        for line in (*waiting, *row["gaps"], *row["refusals"], *row["ailments"], *row["obstacles"]):
+        for line in (*waiting, *row["gaps"], *row["refusals"], *row["unhealthy"], *row["preflightIssues"]):
             click.echo(f"  {line}")

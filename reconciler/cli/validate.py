@@ -1,13 +1,13 @@
-"""`kfleet validate`: everything that is wrong with a spec."""
+"""`kfleet validate`: all problems of a spec."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping
 
 import click
 
-from reconciler.cli.source import finding_text, read_and_tell, source_options
-from reconciler.lint import Finding, Severity
-from reconciler.pipeline.offline import Source, compute, unreadable
+from reconciler.cli.options import finding_text, read_and_tell, source_options
+from reconciler.lint.model import Finding, Severity
+from reconciler.pipeline.load import Source, load_files, unreadable
 
 
 @click.command()
@@ -21,10 +21,10 @@ from reconciler.pipeline.offline import Source, compute, unreadable
     help="github prints annotations that a workflow shows on the lines of a pull request.",
 )
 def validate(source: Source, output: str) -> int:
-    """Say everything that is wrong with a fleet, with file and line.
+    """Report all problems of a fleet, with file and line.
 
-    Reads files only, asks no cluster. Exits with 1 when there are errors; warnings alone are no failure. The rules
-    are explained in docs/lint.md.
+    Reads files only and contacts no cluster. Exits with 1 if there are errors, with 0 if there are only warnings. The
+    rules are documented in docs/lint.md.
 
     \b
     Examples:
@@ -38,10 +38,10 @@ def validate(source: Source, output: str) -> int:
 
 
 def find_problems(source: Source) -> tuple[Finding, ...]:
-    """What cannot be read, or, where everything can be, what lint finds."""
+    """Return the problems that prevent reading the files or, if all can be read, the lint findings."""
     files = read_and_tell(source)
     try:
-        return compute(files, source.overlay).findings
+        return load_files(files, source.overlay).findings
     except ExceptionGroup as group:
         return unreadable(group)
 
@@ -84,7 +84,7 @@ def _print_github(findings: Iterable[Finding]) -> None:
 
 
 def _escaped(text: str, more: str = "") -> str:
-    """As workflow commands want it: a line break or a comma would end the value."""
+    """Escape for a workflow command, in which a line break or a comma would end the value."""
     for character in f"%\r\n{more}":
         text = text.replace(character, f"%{ord(character):02X}")
     return text

@@ -10,7 +10,7 @@ import click
 @click.command()
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def version(output: str) -> None:
-    """Print the version of kfleet and of the Python it runs on."""
+    """Print the versions of kfleet and Python."""
     known = {"kfleet": importlib.metadata.version("kfleet"), "python": platform.python_version()}
     if output == "json":
         click.echo(json.dumps(known))

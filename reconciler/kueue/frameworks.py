@@ -1,14 +1,14 @@
-"""The job kinds that MultiKueue sends to workers, and what its manager must be allowed to do with them there.
+"""The job kinds that MultiKueue dispatches to workers, and the permissions that its manager needs on them there.
 
 From Kueue's own adapters (0.16 to 0.19): the manager watches every enabled kind on every worker, and one watch that
-fails makes the whole worker unusable. An adapter creates, reads and deletes jobs; those of elastic jobs patch them too.
+fails makes the whole worker unusable. An adapter creates, reads and deletes jobs; adapters of elastic jobs also patch.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from reconciler.kueue.configuration import Settings
+from reconciler.kueue.configuration import KueueSettings
 from reconciler.kueue.kinds import GROUP
 from reconciler.objects import Manifest
 
@@ -20,7 +20,7 @@ _READ_VERBS = ("get", "list", "watch")
 
 @dataclass(frozen=True, slots=True)
 class JobKind:
-    """A kind of jobs; `is_patched` where the manager changes the size of a running one."""
+    """A kind of job; `is_patched` if the manager changes the size of a running job."""
 
     group: str
     kind: str
@@ -35,8 +35,8 @@ class JobKind:
         return tuple(sorted((*_JOB_VERBS, "patch"))) if self.is_patched else _JOB_VERBS
 
 
-# By the name that Kueue's Configuration uses. Frameworks that are not here (deployment, sparkapplication) have no
-# adapter of their own: Kueue watches nothing of theirs on a worker.
+# By the name in Kueue's Configuration. Frameworks that are missing here (deployment, sparkapplication) have no adapter
+# of their own: Kueue does not watch their kinds on a worker.
 FRAMEWORKS = {
     "batch/job": JobKind("batch", "Job", "jobs", is_patched=True),
     "jobset.x-k8s.io/jobset": JobKind("jobset.x-k8s.io", "JobSet", "jobsets"),
@@ -59,14 +59,14 @@ FRAMEWORKS = {
 }
 
 
-def job_kinds(settings: Settings) -> tuple[JobKind, ...]:
-    """What the manager's Kueue watches on every worker."""
+def job_kinds(settings: KueueSettings) -> tuple[JobKind, ...]:
+    """Return the kinds that the manager's Kueue watches on every worker."""
     known = [FRAMEWORKS[name] for name in settings.frameworks if name in FRAMEWORKS]
     return tuple(dict.fromkeys((*known, *(_external(name) for name in settings.external_frameworks))))
 
 
-def worker_rules(settings: Settings) -> list[dict[str, Any]]:
-    """The rules of a role with which a manager of these settings can use a worker, and nothing else."""
+def worker_rules(settings: KueueSettings) -> list[dict[str, Any]]:
+    """Return the minimal rules of a role with which a manager of these settings can use a worker."""
     return [
         _rule(GROUP, ["workloads"], _WORKLOAD_VERBS),
         _rule(GROUP, ["workloads/status"], _STATUS_VERBS),
@@ -75,8 +75,8 @@ def worker_rules(settings: Settings) -> list[dict[str, Any]]:
     ]
 
 
-def missing_rights(settings: Settings, rules: Iterable[Manifest]) -> Iterator[str]:
-    """What a manager of these settings needs on a worker and these rules do not allow: `watch jobs.batch`."""
+def missing_rights(settings: KueueSettings, rules: Iterable[Manifest]) -> Iterator[str]:
+    """Return what a manager of these settings needs on a worker and these rules do not allow: `watch jobs.batch`."""
     held = tuple(rules)
     for wanted in worker_rules(settings):
         for name in wanted["resources"]:
@@ -87,7 +87,7 @@ def missing_rights(settings: Settings, rules: Iterable[Manifest]) -> Iterator[st
 
 
 def is_allowed(rules: Iterable[Manifest], verb: str, group: str, plural: str) -> bool:
-    """Whether rules of RBAC allow something for all objects of a kind; rules for single objects do not count."""
+    """Whether RBAC rules allow something for all objects of a kind; rules for single objects do not count."""
     return any(
         not rule.get("resourceNames")
         and {verb, "*"} & set(rule.get("verbs") or ())
@@ -103,7 +103,7 @@ def _names(plural: str) -> set[str]:
 
 
 def _job_rules(kinds: Iterable[JobKind]) -> Iterator[dict[str, Any]]:
-    """One rule for the kinds of a group that need the same."""
+    """Return one rule for the kinds of a group that need the same verbs."""
     grouped: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for kind in kinds:
         grouped.setdefault((kind.group, kind.verbs), []).append(kind.plural)
@@ -116,7 +116,7 @@ def _rule(group: str, plurals: list[str], verbs: tuple[str, ...]) -> dict[str, A
 
 
 def _external(name: str) -> JobKind:
-    """`Kind.version.group`, with the plural that Kubernetes itself would guess."""
+    """Parse `Kind.version.group`, with the plural that Kubernetes itself would guess."""
     kind, _, rest = name.partition(".")
     _, _, group = rest.partition(".")
     return JobKind(group, kind, _plural(kind.lower()))

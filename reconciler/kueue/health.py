@@ -1,10 +1,10 @@
-"""What the reasons of Kueue's `Active` conditions mean, and what to do about them."""
+"""The meaning of the reasons of Kueue's `Active` conditions, and the remedies."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class ConditionReason:
     kind: str
     reason: str
     is_healthy: bool
@@ -13,182 +13,182 @@ class Reason:
 
 
 REASONS = (
-    Reason("ClusterQueue", "Ready", True, "The queue admits workloads."),
-    Reason(
+    ConditionReason("ClusterQueue", "Ready", True, "The queue admits workloads."),
+    ConditionReason(
         "ClusterQueue",
         "Terminating",
         False,
-        "The queue is being deleted and waits for its admitted workloads to end.",
+        "The queue is being deleted and waits for its admitted workloads to finish.",
         "Wait, or set stopPolicy HoldAndDrain to evict them.",
     ),
-    Reason(
+    ConditionReason(
         "ClusterQueue",
         "Stopped",
         False,
-        "The queue's stopPolicy holds it.",
-        "Set stopPolicy to None when it shall admit again.",
+        "The queue is stopped by its stopPolicy.",
+        "Set stopPolicy to None to let it admit again.",
     ),
-    Reason(
+    ConditionReason(
         "ClusterQueue",
         "FlavorNotFound",
         False,
-        "The queue lists a ResourceFlavor that does not exist; it admits nothing, on its other flavors neither.",
-        "Create the flavor that the message names, or take it out of resourceGroups.",
+        "The queue lists a ResourceFlavor that does not exist; it admits nothing, not even on its other flavors.",
+        "Create the flavor that the message names, or remove it from resourceGroups.",
     ),
-    Reason(
+    ConditionReason(
         "ClusterQueue",
         "AdmissionCheckNotFound",
         False,
         "The queue names an AdmissionCheck that does not exist.",
-        "Create the check that the message names, or take it out of admissionChecksStrategy.",
+        "Create the check that the message names, or remove it from admissionChecksStrategy.",
     ),
-    Reason(
+    ConditionReason(
         "ClusterQueue",
         "AdmissionCheckInactive",
         False,
         "An AdmissionCheck of the queue is not active.",
-        "Look at the Active condition of the check that the message names; it says what its controller misses.",
+        "See the Active condition of the check that the message names; it shows what its controller lacks.",
     ),
-    Reason(
+    ConditionReason(
         "ClusterQueue",
         "MultipleMultiKueueAdmissionChecks",
         False,
-        "Two MultiKueue checks stand on one queue, and Kueue cannot obey both.",
-        "Keep one; give its MultiKueueConfig the clusters of the other.",
+        "The queue has two MultiKueue checks, and Kueue supports one.",
+        "Keep one; add the clusters of the other to its MultiKueueConfig.",
     ),
-    Reason(
+    ConditionReason(
         "ClusterQueue",
         "MultiKueueAdmissionCheckAppliedPerFlavor",
         False,
-        "The MultiKueue check is limited to some flavors, which Kueue cannot do.",
-        "Remove onFlavors from the check, or give the other flavors a queue of their own.",
+        "The MultiKueue check is limited to some flavors, which Kueue does not support.",
+        "Remove onFlavors from the check, or use a separate queue for the other flavors.",
     ),
-    Reason(
+    ConditionReason(
         "ClusterQueue",
         "MultiKueueWithProvisioningRequest",
         False,
-        "A MultiKueue and a ProvisioningRequest check stand on one queue.",
+        "The queue has both a MultiKueue and a ProvisioningRequest check.",
         "Move the ProvisioningRequest check to the queues of the worker clusters.",
     ),
-    Reason(
+    ConditionReason(
         "ClusterQueue",
         "TopologyNotFound",
         False,
         "A flavor of the queue names a Topology that does not exist.",
-        "Create the Topology that the message names, or the flavor again without topologyName.",
+        "Create the Topology that the message names, or recreate the flavor without topologyName.",
     ),
-    Reason(
+    ConditionReason(
         "ClusterQueue",
         "NotFound",
         False,
-        "Kueue has not taken up the queue yet.",
-        "Wait a moment; if it stays, look whether Kueue's controller runs.",
+        "Kueue has not processed the queue yet.",
+        "Wait a moment; if it persists, check whether Kueue's controller runs.",
     ),
-    Reason(
+    ConditionReason(
         "ClusterQueue",
         "Unknown",
         False,
         "Kueue does not admit and gives no reason.",
-        "Look into the log of Kueue's controller.",
+        "See the log of Kueue's controller.",
     ),
-    Reason("LocalQueue", "Ready", True, "The queue takes workloads and passes them on."),
-    Reason(
+    ConditionReason("LocalQueue", "Ready", True, "The queue accepts workloads."),
+    ConditionReason(
         "LocalQueue",
         "Stopped",
         False,
-        "The queue's own stopPolicy holds it.",
-        "Set stopPolicy to None when it shall take workloads again.",
+        "The queue is stopped by its own stopPolicy.",
+        "Set stopPolicy to None to let it accept workloads again.",
     ),
-    Reason(
+    ConditionReason(
         "LocalQueue",
         "ClusterQueueIsInactive",
         False,
-        "The ClusterQueue behind it admits nothing.",
-        "Look at the Active condition of that ClusterQueue.",
+        "Its ClusterQueue admits nothing.",
+        "See the Active condition of that ClusterQueue.",
     ),
-    Reason(
+    ConditionReason(
         "LocalQueue",
         "ClusterQueueDoesNotExist",
         False,
-        "The ClusterQueue behind it does not exist.",
-        "Create it; the name in a LocalQueue cannot be changed, only the LocalQueue made again.",
+        "Its ClusterQueue does not exist.",
+        "Create it, or recreate the LocalQueue: the name in a LocalQueue is immutable.",
     ),
-    Reason("AdmissionCheck", "Active", True, "The check's controller works."),
-    Reason(
+    ConditionReason("AdmissionCheck", "Active", True, "The check's controller works."),
+    ConditionReason(
         "AdmissionCheck",
         "SomeActiveClusters",
         False,
         "Some worker clusters of the check cannot be used; workloads go to the others.",
-        "Look at the Active conditions of the MultiKueueClusters that the message names.",
+        "See the Active conditions of the MultiKueueClusters that the message names.",
     ),
-    Reason(
+    ConditionReason(
         "AdmissionCheck",
         "NoUsableClusters",
         False,
-        "No worker cluster of the check can be used, so that nothing is dispatched.",
-        "Create the missing MultiKueueClusters and mend the inactive ones; the message names both.",
+        "No worker cluster of the check can be used, so nothing is dispatched.",
+        "Create the missing MultiKueueClusters and repair the inactive ones; the message names both.",
     ),
-    Reason(
+    ConditionReason(
         "AdmissionCheck",
         "BadConfig",
         False,
         "The MultiKueueConfig that the check refers to is missing or cannot be read.",
         "Create it, or correct spec.parameters of the check.",
     ),
-    Reason(
+    ConditionReason(
         "AdmissionCheck",
         "BadParametersRef",
         False,
         "The ProvisioningRequestConfig that the check refers to is missing or of another kind.",
         "Create it, or correct spec.parameters of the check.",
     ),
-    Reason("MultiKueueCluster", "Active", True, "The manager is connected to the worker cluster."),
-    Reason(
+    ConditionReason("MultiKueueCluster", "Active", True, "The manager is connected to the worker cluster."),
+    ConditionReason(
         "MultiKueueCluster",
         "BadKubeConfig",
         False,
         "The kubeconfig cannot be loaded.",
-        "Look that the Secret is in Kueue's namespace and has the key kubeconfig, or that the file is there.",
+        "Check that the Secret is in Kueue's namespace and has the key kubeconfig, or that the file exists.",
     ),
-    Reason(
+    ConditionReason(
         "MultiKueueCluster",
         "InsecureKubeConfig",
         False,
         "The kubeconfig uses something that Kueue does not allow.",
         "Use an inline CA with a token or client certificate; no files, exec, basic auth or skipped verification.",
     ),
-    Reason(
+    ConditionReason(
         "MultiKueueCluster",
         "BadClusterProfile",
         False,
         "The ClusterProfile cannot be used.",
-        "Look that it exists in Kueue's namespace and that Kueue's Configuration has an access provider for it.",
+        "Check that it exists in Kueue's namespace and that Kueue's Configuration has an access provider for it.",
     ),
-    Reason(
+    ConditionReason(
         "MultiKueueCluster",
         "BadRestConfig",
         False,
-        "A client for the worker cluster cannot be made from its credentials.",
-        "Look at the server address and the credentials that the message names.",
+        "A client for the worker cluster cannot be created from its credentials.",
+        "Check the server address and the credentials that the message names.",
     ),
-    Reason(
+    ConditionReason(
         "MultiKueueCluster",
         "MultiKueueClusterProfileFeatureDisabled",
         False,
-        "The cluster is given by a ClusterProfile, but Kueue's feature gate for it is off.",
-        "Switch the gate MultiKueueClusterProfile on, or use a kubeConfig.",
+        "The cluster uses a ClusterProfile, but Kueue's feature gate for it is off.",
+        "Enable the feature gate MultiKueueClusterProfile, or use a kubeConfig.",
     ),
-    Reason(
+    ConditionReason(
         "MultiKueueCluster",
         "ClientConnectionFailed",
         False,
-        "The worker cluster does not answer, or a job kind that the manager watches is missing or forbidden there.",
-        "Look at network, RBAC and CRDs of the worker for every framework that the manager's Kueue has enabled.",
+        "The worker cluster does not respond, or a job kind that the manager watches is missing or forbidden there.",
+        "Check network, RBAC and CRDs of the worker for every framework that the manager's Kueue has enabled.",
     ),
 )
 _BY_NAME = {(one.kind, one.reason): one for one in REASONS}
 
 
-def explain(kind: str, reason: str) -> Reason | None:
-    """What a reason of an `Active` condition means; None for one that this table does not know."""
+def explain(kind: str, reason: str) -> ConditionReason | None:
+    """Return the meaning of a reason of an `Active` condition; None if this table does not have it."""
     return _BY_NAME.get((kind, reason))

@@ -5,6 +5,7 @@ conversion; every other step kept the older version served.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from reconciler.errors import KfleetError
@@ -18,7 +19,7 @@ _WRITTEN_VERSION = re.compile(r"v?([0-9]{1,6})\.([0-9]{1,6})(?:\.([0-9]{1,6}))?(
 
 
 class KueueVersionError(KfleetError):
-    """A text that names no release of Kueue."""
+    """A text that is not a release of Kueue."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -39,7 +40,7 @@ NEWEST = KueueVersion(0, 19)
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """One API version of a kind: served from `since`, and before `until` where it has gone."""
+    """One API version of a kind: served from `since`, and until before `until` if it was removed."""
 
     api_version: str
     since: KueueVersion
@@ -87,12 +88,12 @@ KIND_BY_NAME = {kind.name: kind for kind in KINDS}
 def parse_version(text: str) -> KueueVersion:
     match = _WRITTEN_VERSION.fullmatch(text)
     if match is None:
-        raise KueueVersionError(f"kueue version: {text!r} is no release: write it like 0.19 or v0.16.2")
+        raise KueueVersionError(f"kueue version: {text!r} is not a release: write it like 0.19 or v0.16.2")
     return KueueVersion(int(match[1]), int(match[2]), int(match[3] or 0))
 
 
 def first_version(*texts: str) -> KueueVersion:
-    """Of the first text that tells a release; the newest where none does."""
+    """Return the release in the first text that contains one, or else the newest."""
     for text in texts:
         try:
             return parse_version(text)
@@ -102,7 +103,7 @@ def first_version(*texts: str) -> KueueVersion:
 
 
 def kind_of(manifest: Manifest) -> Kind | None:
-    """The Kueue kind of a manifest; None for every other object, and for one that says no kind at all."""
+    """Return the Kueue kind of a manifest; None for every other object, and for one without a kind."""
     name = manifest.get("kind")
     if not isinstance(name, str) or not isinstance(manifest.get("apiVersion"), str) or group_of(manifest) != GROUP:
         return None
@@ -110,18 +111,26 @@ def kind_of(manifest: Manifest) -> Kind | None:
 
 
 def served_versions(kind: Kind, version: KueueVersion) -> tuple[str, ...]:
-    """The API versions that this Kueue serves for the kind, the newest first."""
+    """Return the API versions that this Kueue serves for the kind, the newest first."""
     return tuple(serving.api_version for serving in kind.servings if serving.is_served_by(version))
 
 
 def newest_served(kind: Kind, version: KueueVersion) -> str:
-    """The API version to write; empty for a Kueue older than the table."""
+    """Return the API version to write; empty for a Kueue older than the table."""
     return next(iter(served_versions(kind, version)), "")
 
 
 def newest_serving(kind: Kind, api_version: str) -> KueueVersion | None:
-    """The newest Kueue that serves this API version of the kind, as far as the table goes."""
+    """Return the newest Kueue that serves this API version of the kind, as far as the table goes."""
     serving = next((one for one in kind.servings if one.api_version == api_version), None)
     if serving is None:
         return None
     return NEWEST if serving.until is None else KueueVersion(serving.until.major, serving.until.minor - 1)
+
+
+def newest_release(served: Mapping[str, str]) -> KueueVersion:
+    """Return the newest Kueue whose preferred API versions are these, by kind: some fields differ between releases."""
+    minors = range(NEWEST.minor, OLDEST.minor - 1, -1)
+    releases = (KueueVersion(NEWEST.major, minor) for minor in minors)
+    known = [(KIND_BY_NAME[name], version) for name, version in served.items() if name in KIND_BY_NAME]
+    return next((one for one in releases if all(newest_served(kind, one) == text for kind, text in known)), NEWEST)

@@ -1,18 +1,49 @@
-"""The arithmetic of Kueue's cohort tree, exact: what a queue owns, may borrow, and has left.
-
-Cohorts are inner nodes, ClusterQueues leaves; a cohort that is only named exists too, without quota of its own. Every
-function walks the tree by loops, so that a deep one is no danger.
-"""
+"""Quota arithmetic on cohort trees. Nothing in Kueue rejects a cycle of cohorts, and its scheduler then stops."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from reconciler.kueue.amounts import add, amount_of, subtract
-from reconciler.kueue.cohorts import CohortCycleError, find_cycles
+from reconciler.errors import KfleetError
 from reconciler.kueue.kinds import kind_of
 from reconciler.kueue.reading import as_list, as_map, as_text, at
+from reconciler.kueue.resources import add, amount_of, subtract
 from reconciler.objects import Manifest
+
+
+class CohortCycleError(KfleetError):
+    """The cohorts form a cycle; Kueue 0.19 stops scheduling these queues and can crash."""
+
+    def __init__(self, cycles: tuple[tuple[str, ...], ...]) -> None:
+        self.cycles = cycles
+        super().__init__("; ".join(f"cohort cycle: {show_cycle(cycle)}" for cycle in cycles))
+
+
+def find_cycles(manifests: Iterable[Manifest]) -> tuple[tuple[str, ...], ...]:
+    """Return each cycle once, as the names of its cohorts from child to parent, the alphabetically first one first."""
+    cohorts = (manifest for manifest in manifests if (kind := kind_of(manifest)) and kind.name == "Cohort")
+    parents = {as_text(at(cohort, "metadata", "name")): as_text(at(cohort, "spec", "parentName")) for cohort in cohorts}
+    cycles: list[tuple[str, ...]] = []
+    done: set[str] = set()
+    for start in sorted(parents):
+        walk: list[str] = []
+        name = start
+        while name in parents and name not in done:
+            done.add(name)
+            walk.append(name)
+            name = parents[name]
+        if name in walk:
+            cycles.append(_from_first(walk[walk.index(name) :]))
+    return tuple(sorted(cycles))
+
+
+def show_cycle(cycle: tuple[str, ...]) -> str:
+    return " -> ".join((*cycle, cycle[0]))
+
+
+def _from_first(cycle: list[str]) -> tuple[str, ...]:
+    first = cycle.index(min(cycle))
+    return (*cycle[first:], *cycle[:first])
 
 
 class NodeKind(StrEnum):
@@ -22,7 +53,7 @@ class NodeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class NodeName:
-    """A queue and a cohort may share a name: they are two nodes."""
+    """A queue and a cohort may have the same name: they are two nodes."""
 
     kind: NodeKind
     name: str
@@ -35,7 +66,7 @@ class FlavorResource:
 
 
 @dataclass(frozen=True, slots=True)
-class Quota:
+class NodeQuota:
     nominal: int = 0
     borrowing_limit: int | None = None
     lending_limit: int | None = None
@@ -44,12 +75,12 @@ class Quota:
 @dataclass(frozen=True, slots=True)
 class QuotaNode:
     parent: NodeName | None
-    quotas: Mapping[FlavorResource, Quota]
+    quotas: Mapping[FlavorResource, NodeQuota]
 
 
 @dataclass(frozen=True, slots=True)
 class QuotaTree:
-    """All trees of one cluster. `subtree` holds what each node can give out: its own quota and what children lend."""
+    """All trees of one cluster. `subtree` is what each node can give out: its own quota and what its children lend."""
 
     nodes: Mapping[NodeName, QuotaNode]
     subtree: Mapping[NodeName, Mapping[FlavorResource, int]]
@@ -57,11 +88,11 @@ class QuotaTree:
 
 Amounts = Mapping[FlavorResource, int]
 Usage = Mapping[NodeName, Amounts]
-NO_QUOTA = Quota()
+NO_QUOTA = NodeQuota()
 
 
 def build_tree(manifests: Iterable[Manifest]) -> QuotaTree:
-    """The trees of canonical ClusterQueues and Cohorts; raises CohortCycleError where there is no tree."""
+    """Return the trees of canonical ClusterQueues and Cohorts. Raises CohortCycleError if there is a cycle."""
     listed = tuple(manifests)
     if cycles := find_cycles(listed):
         raise CohortCycleError(cycles)
@@ -76,12 +107,12 @@ def subtree_quota(tree: QuotaTree, name: NodeName, pair: FlavorResource) -> int:
 
 
 def local_quota(tree: QuotaTree, name: NodeName, pair: FlavorResource) -> int:
-    """What a node keeps for itself: the part of its subtree that its lending limit holds back."""
+    """Return what a node keeps for itself: the part of its subtree that its lending limit withholds."""
     return _held_back(tree.nodes[name].quotas.get(pair, NO_QUOTA), subtree_quota(tree, name, pair))
 
 
 def potential(tree: QuotaTree, name: NodeName, pair: FlavorResource) -> int:
-    """The most a node could ever use, with everybody else idle: a larger workload is never admitted."""
+    """Return the most that a node could use if all others are idle: a larger workload is never admitted."""
     root, *below = reversed(_lineage(tree, name))
     amount = subtree_quota(tree, root, pair)
     for node in below:
@@ -93,7 +124,7 @@ def potential(tree: QuotaTree, name: NodeName, pair: FlavorResource) -> int:
 
 
 def available(tree: QuotaTree, name: NodeName, pair: FlavorResource, usage: Usage) -> int:
-    """What a node has left, `usage` being that of `spread_usage`; negative where more was admitted than is there."""
+    """Return the free quota of a node, given `spread_usage`; negative if more was admitted than there is."""
     root, *below = reversed(_lineage(tree, name))
     amount = subtract(subtree_quota(tree, root, pair), usage[root].get(pair, 0))
     for node in below:
@@ -107,7 +138,7 @@ def available(tree: QuotaTree, name: NodeName, pair: FlavorResource, usage: Usag
 
 
 def spread_usage(tree: QuotaTree, of_queues: Mapping[str, Amounts]) -> Usage:
-    """The usage of every node: a cohort carries what its children use beyond their local quota."""
+    """Return the usage of every node: a cohort counts what its children use beyond their local quota."""
     usage: dict[NodeName, dict[FlavorResource, int]] = {
         name: dict(of_queues.get(name.name, {})) if name.kind is NodeKind.QUEUE else {} for name in tree.nodes
     }
@@ -131,7 +162,7 @@ def _read_node(name: NodeName, manifest: Manifest) -> QuotaNode:
     return QuotaNode(NodeName(NodeKind.COHORT, parent) if parent else None, dict(_read_quotas(manifest)))
 
 
-def _read_quotas(manifest: Manifest) -> Iterator[tuple[FlavorResource, Quota]]:
+def _read_quotas(manifest: Manifest) -> Iterator[tuple[FlavorResource, NodeQuota]]:
     for group in as_list(at(manifest, "spec", "resourceGroups")):
         for flavor in as_list(at(group, "flavors")):
             for quota in map(as_map, as_list(at(flavor, "resources"))):
@@ -139,7 +170,7 @@ def _read_quotas(manifest: Manifest) -> Iterator[tuple[FlavorResource, Quota]]:
                 borrowing, lending = quota.get("borrowingLimit"), quota.get("lendingLimit")
                 yield (
                     FlavorResource(as_text(at(flavor, "name")), name),
-                    Quota(
+                    NodeQuota(
                         amount_of(name, quota.get("nominalQuota")),
                         None if borrowing is None else amount_of(name, borrowing),
                         None if lending is None else amount_of(name, lending),
@@ -158,7 +189,7 @@ def _sum_up(nodes: Mapping[NodeName, QuotaNode]) -> Usage:
     return subtree
 
 
-def _held_back(quota: Quota, subtree: int) -> int:
+def _held_back(quota: NodeQuota, subtree: int) -> int:
     return 0 if quota.lending_limit is None else max(0, subtract(subtree, quota.lending_limit))
 
 
@@ -175,7 +206,7 @@ def _children_first(nodes: Mapping[NodeName, QuotaNode]) -> tuple[NodeName, ...]
 
 
 def _lineage(tree: QuotaTree, name: NodeName) -> tuple[NodeName, ...]:
-    """The node and its ancestors, the root last."""
+    """Return the node and its ancestors, the root last."""
     lineage = [name]
     while parent := tree.nodes[lineage[-1]].parent:
         lineage.append(parent)

@@ -1,4 +1,4 @@
-"""The shapes of text that Kubernetes takes: names, label keys, label values.
+"""The text formats that Kubernetes accepts: names, label keys, label values.
 
 Lengths are checked before patterns, so that a hostile text never reaches the regular expression.
 """
@@ -34,12 +34,12 @@ def has_shape(text: str, shape: str) -> bool:
 
 
 def problem_of_name(text: str) -> str:
-    """Why a text is no object name; empty for a good one."""
+    """Return why a text is not an object name; empty if it is."""
     if not text:
         return "is empty"
     if len(text) > 253:
         return f"has {len(text)} characters, at most 253 are allowed"
-    return "" if has_shape(text, "subdomain") else f"{text!r} is not made of {SHAPES['subdomain'].words}"
+    return "" if has_shape(text, "subdomain") else f"{text!r} does not consist of {SHAPES['subdomain'].words}"
 
 
 def problem_of_namespace(text: str) -> str:
@@ -47,11 +47,11 @@ def problem_of_namespace(text: str) -> str:
         return "is empty"
     if len(text) > 63:
         return f"has {len(text)} characters, at most 63 are allowed"
-    return "" if has_shape(text, "label") else f"{text!r} is not made of {SHAPES['label'].words}"
+    return "" if has_shape(text, "label") else f"{text!r} does not consist of {SHAPES['label'].words}"
 
 
 def problem_of_label_key(text: str) -> str:
-    """Why a text is no label key, which is also the syntax of resource names and taint keys; empty for a good one."""
+    """Return why a text is not a label key (the syntax of resource names and taint keys too); empty if it is."""
     prefix, slash, name = text.rpartition("/")
     if slash and problem_of_name(prefix):
         return f"{text!r}: the part before '/' must be a DNS name of at most 253 characters"

@@ -1,8 +1,8 @@
-"""Any Kueue object of v1alpha1, v1beta1 or v1beta2 as the canonical v1beta2, with notes about what was translated.
+"""Converts any Kueue object of v1alpha1, v1beta1 or v1beta2 to the canonical v1beta2, with notes on the changes.
 
-Decision: a field that has no place in v1beta2 stays where it is unless its meaning is known, because the structure
-check then reports it; dropping it would lose what somebody wrote. What the API server itself writes (status, uid and
-the like) is dropped, because it says nothing about what is wanted.
+Decision: a field that has no place in v1beta2 is kept unless its meaning is known, because the structure check then
+reports it; dropping it would lose what a user wrote. Fields that the API server itself writes (status, uid and the
+like) are dropped, because they are not part of the desired state.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from typing import Any
 
 from reconciler.kueue.kinds import CANONICAL, FINALIZER, GROUP, NEWEST, kind_of
 from reconciler.kueue.reading import MAPS, as_map, read_quantity
-from reconciler.kueue.structure import Node, structure_of
+from reconciler.kueue.structure import SchemaNode, structure_of
 from reconciler.objects import Manifest
 
 OLD_VERSIONS = ("v1alpha1", "v1beta1")
@@ -42,14 +42,14 @@ class Upgraded:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A spec after one translation; `note` is empty where there was nothing to translate."""
+    """A spec after one conversion; `note` is empty if there was nothing to convert."""
 
     spec: Mapping[str, Any]
     note: str = ""
 
 
 def to_canonical(manifest: Manifest) -> Upgraded:
-    """Translate; an object of another group, or of a version that Kueue never had, comes back as it is."""
+    """Convert; an object of another group, or of a version that Kueue never had, is returned unchanged."""
     kind = kind_of(manifest)
     version = str(manifest.get("apiVersion")).rpartition("/")[2]
     if kind is None or version not in {CANONICAL, *OLD_VERSIONS}:
@@ -67,7 +67,7 @@ def to_canonical(manifest: Manifest) -> Upgraded:
 
 
 def _cleaned(metadata: Any) -> Any:
-    """Without what the API server and Kueue's own webhook write; a label without a value is stored as an empty one."""
+    """Drop what the API server and Kueue's own webhook write; a label without a value is stored as an empty one."""
     if not isinstance(metadata, Mapping):
         return metadata
     kept = {name: value for name, value in metadata.items() if name not in SERVER_MADE}
@@ -79,11 +79,11 @@ def _cleaned(metadata: Any) -> Any:
     return {name: value for name, value in kept.items() if name != "finalizers" or value}
 
 
-def _with_quantities(node: Node, value: Any) -> Any:
-    """Every quantity as the text that Kueue itself would print; one that cannot be read stays, to be reported.
+def _with_quantities(node: SchemaNode, value: Any) -> Any:
+    """Return every quantity as the text that Kueue itself would print; an invalid one stays, so that it is reported.
 
-    A fraction in YAML (`0.5`) becomes a text too: the API server takes it for a new ClusterQueue, whose webhook
-    rewrites it, and refuses it everywhere else.
+    A fraction in YAML (`0.5`) becomes a string: the API server accepts it only for a new ClusterQueue, whose webhook
+    rewrites it, and rejects it everywhere else.
     """
     if node.type == "quantity":
         quantity = read_quantity(value)
@@ -103,13 +103,13 @@ def _rename(old: str, new: str) -> Callable[[Mapping[str, Any]], Step]:
         if old not in spec or new in spec:
             return Step(spec)
         renamed = {new if name == old else name: value for name, value in spec.items()}
-        return Step(renamed, f"spec.{old} is called spec.{new} now")
+        return Step(renamed, f"spec.{old} is now called spec.{new}")
 
     return rename
 
 
 def _list_checks_by_name(spec: Mapping[str, Any]) -> Step:
-    """Both fields at once was an error always, so that both stay and the structure check reports the old one."""
+    """Both fields at once have always been an error, so both stay and the structure check reports the old one."""
     names = spec.get("admissionChecks")
     if not isinstance(names, list) or "admissionChecksStrategy" in spec:
         return Step(spec)
@@ -122,12 +122,12 @@ def _list_checks_by_name(spec: Mapping[str, Any]) -> Step:
 
 
 def _drop_empty_strategy(spec: Mapping[str, Any]) -> Step:
-    """An empty strategy was allowed and meant nothing; now at least one check must stand in it."""
+    """An empty strategy was allowed and had no effect; now it must have at least one check."""
     strategy = spec.get("admissionChecksStrategy")
     if not isinstance(strategy, Mapping) or strategy.get("admissionChecks") or set(strategy) - {"admissionChecks"}:
         return Step(spec)
     kept = {name: value for name, value in spec.items() if name != "admissionChecksStrategy"}
-    return Step(kept, "spec.admissionChecksStrategy was empty and is left out")
+    return Step(kept, "spec.admissionChecksStrategy was empty and is omitted")
 
 
 def _say_may_stop_search(spec: Mapping[str, Any]) -> Step:
@@ -137,26 +137,26 @@ def _say_may_stop_search(spec: Mapping[str, Any]) -> Step:
         return Step(spec)
     said = {**fungibility, **dict.fromkeys(old, "MayStopSearch")}
     words = " and ".join(f"{name}: {word}" for name, word in old.items())
-    return Step({**spec, "flavorFungibility": said}, f"spec.flavorFungibility {words} is called MayStopSearch now")
+    return Step({**spec, "flavorFungibility": said}, f"spec.flavorFungibility {words} is now called MayStopSearch")
 
 
 def _gather_cluster_source(spec: Mapping[str, Any]) -> Step:
     if "clusterSource" in spec or not {"kubeConfig", "clusterProfileRef"} & set(spec):
         return Step(spec)
     source = {name: spec[name] for name in ("kubeConfig", "clusterProfileRef") if name in spec}
-    # v1beta1 demands a kubeConfig even beside a ClusterProfile, and takes one without a location for none.
+    # v1beta1 requires a kubeConfig even beside a ClusterProfile, and treats one without a location as none.
     if "clusterProfileRef" in source and not as_map(source.get("kubeConfig")).get("location"):
         source.pop("kubeConfig", None)
     kept = {name: value for name, value in spec.items() if name not in {"kubeConfig", "clusterProfileRef"}}
     moved = " and ".join(f"spec.{name}" for name in source)
-    return Step({**kept, "clusterSource": source}, f"{moved} moved below spec.clusterSource")
+    return Step({**kept, "clusterSource": source}, f"{moved} moved to spec.clusterSource")
 
 
 def _drop_retry_delay(spec: Mapping[str, Any]) -> Step:
     if "retryDelayMinutes" not in spec:
         return Step(spec)
     kept = {name: value for name, value in spec.items() if name != "retryDelayMinutes"}
-    note = f"spec.retryDelayMinutes {spec['retryDelayMinutes']} is left out: v1beta2 has no such field"
+    note = f"spec.retryDelayMinutes {spec['retryDelayMinutes']} is omitted: v1beta2 has no such field"
     return Step(kept, note)
 
 

@@ -1,7 +1,1 @@
-"""Stage 2, after reading: what is wrong with a fleet that no schema can see, found before any cluster is asked."""
-
-from reconciler.lint.catalog import RULES
-from reconciler.lint.model import Finding, Rule, Severity
-from reconciler.lint.run import lint, lint_spec
-
-__all__ = ["RULES", "Finding", "Rule", "Severity", "lint", "lint_spec"]
+"""Stage 2, after parsing: finds problems of a fleet that no schema can detect, before any cluster is contacted."""

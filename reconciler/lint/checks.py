@@ -1,24 +1,24 @@
-"""KF018, KF045, KF046, KF050 to KF054: admission checks of ClusterQueues, and what hangs on MultiKueue's."""
+"""KF018, KF045, KF046, KF050 to KF054: AdmissionChecks of ClusterQueues, and what depends on MultiKueue's."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from reconciler.desired import DesiredObject
 from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.reading import as_list, as_text, at
 from reconciler.lint.model import Remark
 from reconciler.lint.remarks import about, listed, misnamed
 from reconciler.lint.view import View, is_native
 from reconciler.objects import ClusterName
+from reconciler.render.model import DesiredObject
 from reconciler.spec.document import FieldPath
-from reconciler.spec.wording import shown
+from reconciler.text import quote_value
 
 CHECKS: FieldPath = ("spec", "admissionChecksStrategy", "admissionChecks")
 MULTIKUEUE = f"{GROUP}/multikueue"
 PROVISIONING = f"{GROUP}/provisioning-request"
 CHECK_CAPACITY = "check-capacity.autoscaling.x-k8s.io"
 CONTROLLER: FieldPath = ("spec", "controllerName")
-# The domains of Kubernetes: a controller of somebody else has no name in them.
+# The domains of Kubernetes: a third-party controller has no name in them.
 DOMAIN = "k8s.io"
 
 
@@ -30,7 +30,7 @@ def check_admission_checks(view: View) -> Iterator[Remark]:
             name = as_text(at(check, "name"))
             if name and ("", name) not in known:
                 problem = f"there is no AdmissionCheck {name!r} in the fleet"
-                hint = "the queue admits nothing until it is there"
+                hint = "the queue admits nothing until the AdmissionCheck exists"
                 remark = about(queue, "KF050", (*CHECKS, number, "name"), problem, hint)
                 yield misnamed(remark, name, [other for _, other in known])
         if any(_controller(known, check) == MULTIKUEUE for check in checks):
@@ -51,32 +51,32 @@ def _check_multikueue(queue: DesiredObject, known: Mapping[tuple[str, str], Desi
     found = [number for number, check in enumerate(checks) if _controller(known, check) == MULTIKUEUE]
     names = [as_text(at(checks[number], "name")) for number in found]
     if len(found) > 1:
-        problem = f"the queue has {len(found)} checks of MultiKueue ({', '.join(names)}), Kueue takes one"
+        problem = f"the queue has {len(found)} MultiKueue checks ({', '.join(names)}), Kueue allows one"
         yield about(queue, "KF045", (*CHECKS, found[1], "name"), problem, "list all workers in one MultiKueueConfig")
     for number in found:
         if at(checks[number], "onFlavors"):
-            problem = f"{names[0]} is a check of MultiKueue, which must hold for all flavors of the queue"
+            problem = f"{names[0]} is a MultiKueue check, which must apply to all flavors of the queue"
             yield about(queue, "KF051", (*CHECKS, number, "onFlavors"), problem, "remove onFlavors")
     for number, check in enumerate(checks):
         if _controller(known, check) == PROVISIONING:
-            problem = f"{as_text(at(check, 'name'))} asks for nodes on the manager, where {names[0]} runs no job"
+            problem = f"{as_text(at(check, 'name'))} requests nodes on the manager, where {names[0]} runs no job"
             hint = "put the ProvisioningRequest check on the workers' queues"
             yield about(queue, "KF046", (*CHECKS, number, "name"), problem, hint)
 
 
 def check_controllers(view: View) -> Iterator[Remark]:
-    """A check whose controller nobody is gets no answer, and the API server takes any name."""
+    """Report a check without a controller: its status never changes, and the API server accepts any name."""
     for entry in view.every("AdmissionCheck"):
         name = as_text(at(entry.manifest, *map(str, CONTROLLER)))
         meant = _meant_controller(name, as_text(at(entry.manifest, "spec", "parameters", "kind")))
         if name in {MULTIKUEUE, PROVISIONING} or not (meant or _is_of_kubernetes(name)):
             continue
-        problem = f"Kueue has no controller {shown(name)}: nobody answers the check, and its queues admit nothing"
+        problem = f"Kueue has no controller {quote_value(name)}: no status is ever set, and its queues admit nothing"
         yield about(entry, "KF018", CONTROLLER, problem, _right_controller(meant))
 
 
 def _meant_controller(name: str, parameters: str) -> str:
-    """The controller of Kueue that a name looks like, or that the kind of the parameters belongs to."""
+    """Return the Kueue controller that a name resembles, or that the kind of the parameters belongs to."""
     looks = {MULTIKUEUE: "multikueue", PROVISIONING: "provisioningrequest"}
     letters = name.lower().replace("-", "").replace("_", "")
     by_name = (controller for controller, look in looks.items() if look in letters)
@@ -90,34 +90,31 @@ def _is_of_kubernetes(name: str) -> bool:
 
 def _right_controller(meant: str) -> str:
     if not meant:
-        return f"write {MULTIKUEUE} or {PROVISIONING}, or the controller's own name in the domain of who makes it"
+        return f"write {MULTIKUEUE} or {PROVISIONING}, or the name of a controller in its vendor's domain"
     kinds = "; MultiKueueCluster and MultiKueueConfig are kinds of objects" if meant == MULTIKUEUE else ""
-    return f"write {meant}{kinds}. It cannot be changed once the check is on a cluster"
+    return f"write {meant}{kinds}. It is immutable once the check is on a cluster"
 
 
 def check_provisioning(view: View) -> Iterator[Remark]:
     for entry in view.every("ProvisioningRequestConfig"):
         if at(entry.manifest, "spec", "provisioningClassName") == CHECK_CAPACITY:
-            problem = f"{CHECK_CAPACITY} looks for room that is there already: no node is ever added"
+            problem = f"{CHECK_CAPACITY} only looks for free capacity: no node is ever added"
             hint = "best-effort-atomic-scale-up.autoscaling.x-k8s.io adds nodes"
             yield about(entry, "KF053", ("spec", "provisioningClassName"), problem, hint)
 
 
 def check_quota_writers(view: View) -> Iterator[Remark]:
-    """Kueue's own automation writes the quota of every manager's queue that such a config serves."""
+    """Kueue's own quota automation writes the quota of every manager queue that uses such a config."""
     for queue in view.every("ClusterQueue"):
         config = _config_of(view, queue)
         if config is not None and at(config.manifest, "spec", "quotaManagement") == "Automated":
-            problem = (
-                f"Kueue itself writes the quota of queue {queue.ref.name}: what the fleet says of it is sent when the "
-                "queue is made, and never again"
-            )
-            hint = "use quotaManagement: Manual if the fleet shall keep it"
+            problem = f"Kueue itself writes the quota of queue {queue.ref.name}: kfleet sets it only at creation"
+            hint = "use quotaManagement: Manual if the fleet should manage it"
             yield about(config, "KF054", ("spec", "quotaManagement"), problem, hint)
 
 
 def _config_of(view: View, queue: DesiredObject) -> DesiredObject | None:
-    """The MultiKueueConfig of a queue's MultiKueue check."""
+    """Return the MultiKueueConfig of a queue's MultiKueue check."""
     known = view.of(queue.ref.cluster, "AdmissionCheck")
     for check in _checks_of(queue):
         if _controller(known, check) == MULTIKUEUE:
@@ -127,7 +124,7 @@ def _config_of(view: View, queue: DesiredObject) -> DesiredObject | None:
 
 
 def check_worker_local_queues(view: View) -> Iterator[Remark]:
-    """Workloads find their queue on a worker by the LocalQueue's name; without one they wait there for ever."""
+    """Workloads find their queue on a worker by the LocalQueue's name; without a LocalQueue they wait there forever."""
     manager = view.manager.name if view.manager else ClusterName("")
     for address, entry in view.of(manager, "LocalQueue").items():
         if not is_native(entry):
@@ -135,23 +132,23 @@ def check_worker_local_queues(view: View) -> Iterator[Remark]:
         workers = _workers_of(view, manager, as_text(at(entry.manifest, "spec", "clusterQueue")))
         missing = [name for name in workers if address not in view.of(name, "LocalQueue")]
         if missing:
-            problem = f"MultiKueue sends its workloads to {listed(missing)}, where there is no LocalQueue of this name"
-            yield about(entry, "KF052", ("metadata", "name"), problem, "send the LocalQueue to these workers too")
+            problem = f"MultiKueue sends its workloads to {listed(missing)}, which has no LocalQueue of this name"
+            yield about(entry, "KF052", ("metadata", "name"), problem, "add the LocalQueue to these workers too")
         homeless = [name for name in workers if _lacks_namespace(view, manager, name, entry.ref.namespace)]
         if homeless:
-            problem = f"the fleet has namespace {entry.ref.namespace} on the manager and not on {listed(homeless)}"
-            hint = "send the Namespace to these workers too: MultiKueue makes none"
+            problem = f"the fleet has namespace {entry.ref.namespace} on the manager but not on {listed(homeless)}"
+            hint = "add the Namespace to these workers too: MultiKueue does not create namespaces"
             yield about(entry, "KF052", ("metadata", "namespace"), problem, hint)
 
 
 def _lacks_namespace(view: View, manager: ClusterName, worker: ClusterName, namespace: str) -> bool:
-    """Of a namespace that is in no document the fleet knows nothing: it may well be everywhere."""
+    """Skip a namespace without a document: the fleet does not know it, and it may exist on every cluster."""
     address = ("", namespace)
     return address in view.of(manager, "Namespace") and address not in view.of(worker, "Namespace")
 
 
 def _workers_of(view: View, manager: ClusterName, queue: str) -> list[ClusterName]:
-    """The clusters of the fleet that the MultiKueue check of a manager's queue leads to."""
+    """Return the clusters of the fleet that the MultiKueue check of a manager's queue refers to."""
     found = view.of(manager, "ClusterQueue").get(("", queue))
     config = _config_of(view, found) if found else None
     names = as_list(at(config.manifest, "spec", "clusters")) if config else ()

@@ -1,13 +1,10 @@
-"""KF027 and KF030 to KF034: the cohorts of a cluster, and what flows in them."""
+"""KF027 and KF030 to KF034: the cohorts of a cluster, and borrowing and lending in them."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from reconciler.desired import DesiredObject
-from reconciler.kueue.amounts import subtract
-from reconciler.kueue.cohorts import find_cycles, show_cycle
 from reconciler.kueue.quota_tree import (
     NO_QUOTA,
     FlavorResource,
@@ -15,21 +12,25 @@ from reconciler.kueue.quota_tree import (
     NodeName,
     QuotaTree,
     build_tree,
+    find_cycles,
     local_quota,
     potential,
+    show_cycle,
     subtree_quota,
 )
 from reconciler.kueue.reading import as_text, at
+from reconciler.kueue.resources import subtract
 from reconciler.lint.model import Remark
 from reconciler.lint.remarks import about, misnamed
 from reconciler.lint.view import PlacedQuota, View, flavors_of, is_native
 from reconciler.objects import ClusterName
+from reconciler.render.model import DesiredObject
 from reconciler.spec.document import Document, FieldPath
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """One quota or limit of a document on one cluster; without a remark it does something there."""
+class CohortVerdict:
+    """One quota or limit of a document on one cluster; it has an effect there if it has no remark."""
 
     key: tuple[int, str, FlavorResource]
     remark: Remark | None
@@ -50,22 +51,22 @@ def check_parents(view: View) -> Iterator[Remark]:
         if parent and ("", parent) not in cohorts:
             names = [name for _, name in cohorts if name != entry.ref.name]
             problem = f"there is no Cohort {parent!r} in the fleet"
-            hint = "Kueue makes one without quota of its own"
+            hint = "Kueue creates one without quota of its own"
             yield misnamed(about(entry, "KF031", ("spec", "parentName"), problem, hint), parent, names)
 
 
 def check_lonely(view: View) -> Iterator[Remark]:
-    """A cohort with a single member in the whole fleet shares nothing: its name may be mistyped."""
+    """Report a cohort with a single member in the whole fleet: it shares nothing, and its name may be misspelled."""
     named = [*_cohorts_named(view)]
     members = Counter(cohort for cohort, _, _ in named)
     declared = {entry.manifest["metadata"]["name"] for entry in view.spec.objects if entry.document.kind == "Cohort"}
     pools = {as_text(at(master.template, "cohort")) for master in view.spec.master_queues}
     for cohort, document, path in named:
-        is_queue = document.kind != "Cohort"  # an undeclared parent is reported by itself
+        is_queue = document.kind != "Cohort"  # another rule reports an undeclared parent
         if is_queue and members[cohort] == 1 and cohort not in declared and cohort not in pools:
             others = [other for other in (*members, *declared, *pools) if other != cohort]
             problem = f"no other queue is in cohort {cohort!r}, and no document declares it"
-            hint = "declare a Cohort, or leave the cohort out"
+            hint = "declare a Cohort, or remove the cohort"
             yield misnamed(Remark("KF032", document, path, problem, hint), cohort, others)
 
 
@@ -82,7 +83,7 @@ def _cohorts_named(view: View) -> Iterator[tuple[str, Document, FieldPath]]:
 
 
 def check_flavors(view: View) -> Iterator[Remark]:
-    """Flavors that native ClusterQueues and Cohorts name, and that their cluster may not have."""
+    """Find flavors that native ClusterQueues and Cohorts name, and that their cluster may not have."""
     for entry in view.every("ClusterQueue", "Cohort"):
         known = view.of(entry.ref.cluster, "ResourceFlavor")
         for flavor, path in flavors_of(entry).items() if is_native(entry) else ():
@@ -92,7 +93,7 @@ def check_flavors(view: View) -> Iterator[Remark]:
 
 
 def _is_of_pool(view: View, flavor: str) -> bool:
-    """Flavors of pools are made when the pools speak."""
+    """Flavors of pools are created when the pools announce themselves."""
     return any(
         flavor.startswith(f"{master.name}-{entry.name}-")
         for master in view.spec.master_queues
@@ -101,17 +102,17 @@ def _is_of_pool(view: View, flavor: str) -> bool:
 
 
 def check_trees(view: View) -> Iterator[Remark]:
-    """Quota that nobody can use, and limits that never bind.
+    """Find quota that no queue can use, and limits that never take effect.
 
-    A document stands on many clusters: what matters on one of them is no mistake. Where there is a cycle there is no
-    tree to look at.
+    A document may be on many clusters: it is fine if it has an effect on one of them. A cycle of cohorts has no tree to
+    check.
     """
-    verdicts = [verdict for cluster in view.clusters for verdict in _judge_cluster(view, cluster)]
+    verdicts = [verdict for cluster in view.clusters for verdict in _check_cluster(view, cluster)]
     useful = {verdict.key for verdict in verdicts if verdict.remark is None}
     yield from (one.remark for one in verdicts if one.remark is not None and one.key not in useful)
 
 
-def _judge_cluster(view: View, cluster: ClusterName) -> Iterator[Verdict]:
+def _check_cluster(view: View, cluster: ClusterName) -> Iterator[CohortVerdict]:
     entries = [*view.of(cluster, "Cohort").values(), *view.of(cluster, "ClusterQueue").values()]
     if not entries or find_cycles(entry.manifest for entry in entries):
         return
@@ -120,13 +121,13 @@ def _judge_cluster(view: View, cluster: ClusterName) -> Iterator[Verdict]:
     for entry in entries:
         node = NodeName(NodeKind(entry.ref.kind), entry.ref.name)
         if node.kind is NodeKind.COHORT:
-            yield from _judge_use(view, entry, listed.get(node, frozenset()))
+            yield from _check_use(view, entry, listed.get(node, frozenset()))
         if tree.nodes[node].parent is not None and not _is_sum(view, entry):
-            yield from _judge_borrowing(view, tree, node, entry)
+            yield from _check_borrowing(view, tree, node, entry)
 
 
 def _listed_below(tree: QuotaTree) -> Mapping[NodeName, set[FlavorResource]]:
-    """For each cohort the pairs that a queue somewhere below it lists."""
+    """Return for each cohort the pairs that any queue below it lists."""
     listed: dict[NodeName, set[FlavorResource]] = {}
     for name, node in tree.nodes.items():
         parent = node.parent if name.kind is NodeKind.QUEUE else None
@@ -136,20 +137,20 @@ def _listed_below(tree: QuotaTree) -> Mapping[NodeName, set[FlavorResource]]:
     return listed
 
 
-def _judge_use(view: View, entry: DesiredObject, listed: AbstractSet[FlavorResource]) -> Iterator[Verdict]:
+def _check_use(view: View, entry: DesiredObject, listed: AbstractSet[FlavorResource]) -> Iterator[CohortVerdict]:
     for placed in view.quotas[entry.ref]:
         pair = FlavorResource(placed.flavor, placed.name)
-        problem = f"no queue below the cohort lists {placed.name} of flavor {placed.flavor}: nobody can use this quota"
-        remark = about(entry, "KF034", placed.path, problem, "give such a queue the pair with a nominal quota of 0")
-        yield Verdict((id(entry.document), "KF034", pair), None if pair in listed else remark)
+        problem = f"no queue below the cohort lists {placed.name} of flavor {placed.flavor}: this quota cannot be used"
+        remark = about(entry, "KF034", placed.path, problem, "add the pair to such a queue with a nominal quota of 0")
+        yield CohortVerdict((id(entry.document), "KF034", pair), None if pair in listed else remark)
 
 
 def _is_sum(view: View, entry: DesiredObject) -> bool:
-    """Whether the quota is only the manager's sum of what its workers have."""
+    """Whether the quota is only the manager's sum of its workers' quotas."""
     return view.manager is not None and entry.ref.cluster == view.manager.name and not is_native(entry)
 
 
-def _judge_borrowing(view: View, tree: QuotaTree, node: NodeName, entry: DesiredObject) -> Iterator[Verdict]:
+def _check_borrowing(view: View, tree: QuotaTree, node: NodeName, entry: DesiredObject) -> Iterator[CohortVerdict]:
     parent = tree.nodes[node].parent
     for placed in view.quotas[entry.ref]:
         pair = FlavorResource(placed.flavor, placed.name)
@@ -161,13 +162,13 @@ def _judge_borrowing(view: View, tree: QuotaTree, node: NodeName, entry: Desired
         is_uncertain = (entry.ref.cluster, placed.flavor) in view.unknown
         never_binds = limit > most and not is_uncertain
         remark = about(entry, "KF027", (*placed.path, "borrowingLimit"), _never_binds(placed, most))
-        yield Verdict((id(entry.document), "KF027", pair), remark if never_binds else None)
+        yield CohortVerdict((id(entry.document), "KF027", pair), remark if never_binds else None)
 
 
 def _never_binds(placed: PlacedQuota, most: int) -> str:
     lends = f"lends at most {_shown(placed.name, most)}" if most > 0 else "has nothing to lend"
     limit = f"the limit of {placed.quota['borrowingLimit']} {placed.name} of flavor {placed.flavor}"
-    return f"{limit} never binds: the cohort {lends}"
+    return f"{limit} never takes effect: the cohort {lends}"
 
 
 def _shown(name: str, amount: int) -> str:

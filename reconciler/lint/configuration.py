@@ -1,4 +1,4 @@
-"""KF091: what Kueue would refuse in the part of its own Configuration that the spec sets."""
+"""KF091: errors that Kueue would report in the part of its own Configuration that the spec sets."""
 
 from collections.abc import Iterator
 

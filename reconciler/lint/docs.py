@@ -1,4 +1,4 @@
-"""The page about lint, made of the rules themselves."""
+"""The page about lint, generated from the rules."""
 
 from collections.abc import Iterator
 
@@ -12,13 +12,13 @@ FIRST_OF_SERVER = "KF100"
 HEAD = """\
 # Lint
 
-`kfleet validate` reads the fleet as a whole and reports what no schema can see, before any cluster is asked. Every
-finding names its rule, the file and line, what is wrong, and where it can be said also what would be right. Errors
-stop `plan` and `apply`; warnings are printed and counted. What is the same on several clusters is one finding.
+`kfleet validate` checks the fleet as a whole and reports problems that no schema can detect, before any cluster is
+contacted. Every finding names its rule, the file and line, the problem and, if possible, the fix. Errors stop `plan`
+and `apply`; warnings are printed and counted. The same problem on several clusters is one finding.
 
 ## Silence a rule
 
-A rule is silenced on one document by an annotation, with a reason; several are separated by `;`:
+An annotation on one document silences a rule there, with a reason; several are separated by `;`:
 
 ```yaml
 metadata:
@@ -27,8 +27,8 @@ metadata:
     kfleet.dev/lint-ignore: "KF055: the nodes arrive next month"
 ```
 
-Rules that are *always on* cannot be silenced, because the fleet could not be rendered or its objects would be refused.
-An annotation that silences nothing is itself a warning (KF099).
+Rules that are *always on* cannot be silenced, because kfleet could not render the fleet or the API server would reject
+its objects. An annotation that silences nothing is itself a warning (KF099).
 
 ## Rules
 
@@ -36,18 +36,18 @@ An annotation that silences nothing is itself a warning (KF099).
 EXAMPLES = f"""\
 ## Examples
 
-The examples stand in this small fleet; a document of the same kind and name takes the place of the one here.
-`apiVersion` is left out where it is `kfleet.dev/v1alpha1`, or `kueue.x-k8s.io/v1beta2` for the kinds of Kueue, and
-`metadata` where the name does not matter. Long examples are cut at `…`.
+The examples extend this small fleet; a document of the same kind and name replaces the one here. `apiVersion` is
+omitted if it is `kfleet.dev/v1alpha1`, or `kueue.x-k8s.io/v1beta2` for the kinds of Kueue, and `metadata` if the name
+does not matter. Long examples are cut at `…`.
 
 ```yaml
 {BASE}```
 """
 SERVER = """\
-## What the API server refuses
+## What the API server rejects
 
 The rules from KF100 upwards are those of Kueue's own API and webhooks, for the release that runs on the cluster. They
-hold for every object, written or generated.
+apply to every object, written or generated.
 """
 
 
@@ -56,7 +56,7 @@ def rules_markdown() -> str:
 
 
 def _table() -> Iterator[str]:
-    yield "| rule | | holds that | silenced by annotation |\n|---|---|---|---|\n"
+    yield "| rule | | checks that | silenced by annotation |\n|---|---|---|---|\n"
     for rule in RULES:
         silenced = "yes" if rule.can_be_silenced else "always on"
         yield f"| [{rule.id}](#{rule.id.lower()}) | {rule.severity} | {rule.title} | {silenced} |\n"
@@ -77,7 +77,7 @@ def _sentence(rule: Rule) -> str:
 
 
 def shortened(example: str) -> str:
-    """An example as it is shown to people: a few of them are hundreds of lines long."""
+    """Return an example for the page: a few of them are hundreds of lines long."""
     lines = [line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} …" for line in example.splitlines()]
     kept = lines if len(lines) <= MOST_LINES else [*lines[:MOST_LINES], "# …"]
     return "".join(f"{line}\n" for line in kept)

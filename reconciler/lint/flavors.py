@@ -1,18 +1,18 @@
-"""KF055 to KF060: flavors, and the nodes that they claim."""
+"""KF055 to KF060: flavors, and the nodes that they select."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from reconciler.desired import DesiredObject
 from reconciler.kueue.reading import as_list, as_map, as_text, at
-from reconciler.kueue.taints import as_tolerations, is_hard, is_tolerated
+from reconciler.kueue.resources import as_tolerations, is_hard, is_tolerated
 from reconciler.lint.model import Remark
 from reconciler.lint.remarks import about, misnamed
 from reconciler.lint.view import View, flavors_of, is_native
 from reconciler.objects import ClusterName
-from reconciler.spec.choices import CapacitySource
+from reconciler.render.model import DesiredObject
+from reconciler.spec.enums import CapacitySource
 
 MOST_IN_STATUS = 64
 MOST_OTHERS_NAMED = 3
@@ -22,7 +22,7 @@ Labels = frozenset[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class NodeClass:
-    """The nodes that a flavor claims on one cluster: those with its labels, unless a taint keeps its jobs away."""
+    """The nodes that a flavor selects on one cluster: those with its labels, unless a taint keeps its jobs away."""
 
     entry: DesiredObject
     labels: Labels
@@ -60,7 +60,7 @@ def check_overlaps(view: View) -> Iterator[Remark]:
 
 
 def _node_classes(view: View, cluster: ClusterName) -> Iterator[NodeClass]:
-    """Flavors that a Queue makes are for the manager's books, they stand for no nodes."""
+    """Skip flavors that a Queue generates: they are for the manager's quota only and have no nodes."""
     for entry in view.of(cluster, "ResourceFlavor").values():
         if entry.document.kind != "Queue":
             spec = at(entry.manifest, "spec")
@@ -75,12 +75,12 @@ def _node_classes(view: View, cluster: ClusterName) -> Iterator[NodeClass]:
 def _check_whole_cluster(one: NodeClass, classes: list[NodeClass]) -> Iterator[Remark]:
     others = (other.name for other in classes if other is not one and one.can_run_on(other))
     if shown := ", ".join(islice(others, MOST_OTHERS_NAMED)):
-        problem = f"without nodeLabels the flavor claims all nodes, those of {shown} too: they are counted twice"
-        yield about(one.entry, "KF057", ("spec", "nodeLabels"), problem, "give it labels that only its nodes carry")
+        problem = f"without nodeLabels the flavor selects all nodes, including those of {shown}: they are counted twice"
+        yield about(one.entry, "KF057", ("spec", "nodeLabels"), problem, "add labels that only its nodes have")
 
 
 def _check_subsets(classes: list[NodeClass]) -> Iterator[Remark]:
-    """Found by the rarest label of each flavor, so that many flavors are not compared with each other."""
+    """Compare by the rarest label of each flavor, so that many flavors are not all compared with each other."""
     carriers: dict[tuple[str, str], list[NodeClass]] = {}
     for one in classes:
         for label in one.labels:
@@ -90,8 +90,8 @@ def _check_subsets(classes: list[NodeClass]) -> Iterator[Remark]:
         for other in candidates:
             is_wider = one.labels < other.labels or (one.labels == other.labels and one.name > other.name)
             if is_wider and one.can_run_on(other):
-                problem = f"nodes of flavor {other.name} carry all labels of {one.name} too: they are counted twice"
-                yield about(one.entry, "KF056", ("spec", "nodeLabels"), problem, "add a label that tells them apart")
+                problem = f"nodes of flavor {other.name} also have all labels of {one.name}: they are counted twice"
+                yield about(one.entry, "KF056", ("spec", "nodeLabels"), problem, "add a label that distinguishes them")
 
 
 def check_tolerations(view: View) -> Iterator[Remark]:
@@ -100,10 +100,8 @@ def check_tolerations(view: View) -> Iterator[Remark]:
             for number, taint in enumerate(as_list(at(one.entry.manifest, "spec", "nodeTaints"))):
                 if is_hard(as_map(taint)) and not is_tolerated(as_map(taint), one.tolerations):
                     text = f"{at(taint, 'key')}:{at(taint, 'effect')}"
-                    problem = (
-                        f"the flavor does not tolerate its own taint {text}: only jobs that do so themselves get it"
-                    )
-                    hint = "add a toleration, or silence this where it is meant"
+                    problem = f"the flavor does not tolerate its own taint {text}: only jobs that tolerate it fit"
+                    hint = "add a toleration, or silence this rule if it is intended"
                     yield about(one.entry, "KF058", ("spec", "nodeTaints", number), problem, hint)
 
 
@@ -111,7 +109,7 @@ def check_counts(view: View) -> Iterator[Remark]:
     for entry in view.every("ClusterQueue"):
         count = len(flavors_of(entry))
         if count > MOST_IN_STATUS:
-            problem = f"the queue has {count} flavors, its status shows the usage of {MOST_IN_STATUS} only"
+            problem = f"the queue has {count} flavors, but its status shows the usage of {MOST_IN_STATUS} only"
             yield about(entry, "KF059", ("spec", "resourceGroups"), problem)
 
 

@@ -3,28 +3,31 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from reconciler.checking import FleetState, Objection, Reason, Verdict, check, offline_fleet, read_submission
-from reconciler.desired import DesiredObject
-from reconciler.kueue.labels import PRIORITY_LABEL, QUEUE_LABEL
+from reconciler.admission.decide import check
+from reconciler.admission.jobs import read_submission
+from reconciler.admission.model import AdmissionIssue, AdmissionReason, Verdict
+from reconciler.admission.state import FleetState, offline_fleet
+from reconciler.flux.minicluster import CURRENT, is_mini_cluster, is_old, lost_in, to_current
 from reconciler.kueue.reading import as_list, as_map, as_text, at
+from reconciler.kueue.resources import PRIORITY_LABEL, QUEUE_LABEL
 from reconciler.lint.model import Remark
 from reconciler.lint.view import View
+from reconciler.render.model import DesiredObject
 from reconciler.spec.document import Document, FieldPath
-from reconciler.spec.minicluster import CURRENT, is_mini_cluster, is_old, lost_in, to_current
 
 LABELS: FieldPath = ("spec", "jobLabels")
-# Where to look in the document, by what is wrong.
-FIELDS: Mapping[Reason, FieldPath] = {
-    Reason.NO_LOCAL_QUEUE: (*LABELS, QUEUE_LABEL),
-    Reason.NO_CLUSTER_QUEUE: (*LABELS, QUEUE_LABEL),
-    Reason.NOT_SELECTED: (*LABELS, QUEUE_LABEL),
-    Reason.NOT_SENT: (*LABELS, QUEUE_LABEL),
-    Reason.NO_PRIORITY_CLASS: (*LABELS, PRIORITY_LABEL),
-    Reason.TOO_LARGE: ("spec", "size"),
-    Reason.NOT_COVERED: ("spec", "containers"),
-    Reason.NO_FLAVOR: ("spec", "pod"),
+# The field to report, by problem.
+FIELDS: Mapping[AdmissionReason, FieldPath] = {
+    AdmissionReason.NO_LOCAL_QUEUE: (*LABELS, QUEUE_LABEL),
+    AdmissionReason.NO_CLUSTER_QUEUE: (*LABELS, QUEUE_LABEL),
+    AdmissionReason.NOT_SELECTED: (*LABELS, QUEUE_LABEL),
+    AdmissionReason.NOT_SENT: (*LABELS, QUEUE_LABEL),
+    AdmissionReason.NO_PRIORITY_CLASS: (*LABELS, PRIORITY_LABEL),
+    AdmissionReason.TOO_LARGE: ("spec", "size"),
+    AdmissionReason.NOT_COVERED: ("spec", "containers"),
+    AdmissionReason.NO_FLAVOR: ("spec", "pod"),
 }
-FLUX_IN_IMAGE = "its image brought Flux along, which an init container brings now: see flux.container.disable"
+FLUX_IN_IMAGE = "its image contained Flux, which an init container provides now: see flux.container.disable"
 
 
 def check_mini_clusters(view: View) -> Iterator[Remark]:
@@ -43,7 +46,7 @@ def _check_version(document: Document) -> Iterator[Remark]:
     if not is_old(document.value):
         return
     notes = "; ".join(to_current(document.value).notes)
-    problem = "v1alpha1 is translated: no Flux operator of today serves it" + (f": {notes}" if notes else "")
+    problem = "v1alpha1 is converted: current Flux operators do not serve it" + (f": {notes}" if notes else "")
     yield Remark("KF037", document, ("apiVersion",), problem, f"write it as {CURRENT}; {FLUX_IN_IMAGE}")
     for lost in lost_in(document.value):
         yield Remark("KF038", document, lost.path, lost.problem)
@@ -55,15 +58,15 @@ def _check_content(document: Document, content: Mapping[str, Any]) -> Iterator[R
         yield Remark("KF039", document, ("spec",), "containers is empty: there is nothing to run")
     runners = [number for number, one in enumerate(containers) if one.get("runFlux") is True]
     if len(containers) > 1 and len(runners) != 1:
-        problem = f"{len(runners)} of {len(containers)} containers say runFlux: the operator takes exactly one"
+        problem = f"{len(runners)} of {len(containers)} containers set runFlux: the operator requires exactly one"
         yield Remark("KF039", document, ("spec", "containers"), problem, "set runFlux: true on the one that runs Flux")
     for number, one in enumerate(containers):
         if len(containers) > 1 and not (one.get("runFlux") is True or as_text(one.get("name"))):
-            yield Remark("KF039", document, ("spec", "containers", number), "a container beside Flux needs a name")
+            yield Remark("KF039", document, ("spec", "containers", number), "a container besides Flux needs a name")
     yield from _check_sizes(document, content)
     if at(content, "pod", "resources"):
         problem = "pod.resources becomes the overhead of each pod, which only a RuntimeClass may set: no pod starts"
-        hint = "ask for it in containers[].resources"
+        hint = "request it in containers[].resources"
         yield Remark("KF019", document, ("spec", "pod", "resources"), problem, hint)
 
 
@@ -80,7 +83,7 @@ def _check_sizes(document: Document, content: Mapping[str, Any]) -> Iterator[Rem
     if bounds.get("minSize", 0) > size:
         yield Remark("KF039", document, ("spec", "minSize"), f"minSize {bounds['minSize']} is more than size {size}")
     if content.get("deadlineSeconds") == 0:
-        yield Remark("KF039", document, ("spec", "deadlineSeconds"), "a deadline of 0 lets the Job never start")
+        yield Remark("KF039", document, ("spec", "deadlineSeconds"), "with a deadline of 0 the Job never starts")
 
 
 def _check_queue(entry: DesiredObject, fleet: FleetState) -> Iterator[Remark]:
@@ -90,20 +93,34 @@ def _check_queue(entry: DesiredObject, fleet: FleetState) -> Iterator[Remark]:
     document, cluster = entry.document, entry.ref.cluster
     written = at(document.value, *map(str, LABELS), QUEUE_LABEL)
     if not submission.queue:
-        problem = f"the MiniCluster has no label {QUEUE_LABEL}: it runs at once, past every queue"
+        problem = f"the MiniCluster has no label {QUEUE_LABEL}: it runs at once and bypasses every queue"
         hint = "label its Job in spec.jobLabels with the name of a LocalQueue"
-        yield Remark("KF015", document, LABELS, problem, hint, cluster)
+        yield Remark(rule="KF015", document=document, path=LABELS, problem=problem, hint=hint, cluster=cluster)
         return
     if not written:
         problem = f"no queue is named: kfleet adds {submission.queue}, the only LocalQueue of {submission.namespace}"
-        yield Remark("KF035", document, LABELS, problem, f"write {QUEUE_LABEL}: {submission.queue}", cluster)
+        yield Remark(
+            rule="KF035",
+            document=document,
+            path=LABELS,
+            problem=problem,
+            hint=f"write {QUEUE_LABEL}: {submission.queue}",
+            cluster=cluster,
+        )
     for answer in check(submission, fleet, [cluster]).answers:
-        for objection in answer.objections:
-            if objection.verdict in (Verdict.NEVER, Verdict.NOT_QUEUED) and objection.reason is not Reason.NO_WORKER:
-                yield _remark(entry, objection)
+        for issue in answer.issues:
+            if issue.verdict in (Verdict.NEVER, Verdict.NOT_QUEUED) and issue.reason is not AdmissionReason.NO_WORKER:
+                yield _remark(entry, issue)
 
 
-def _remark(entry: DesiredObject, objection: Objection) -> Remark:
-    rule = "KF017" if objection.reason is Reason.NOT_SENT else "KF036"
-    path = FIELDS.get(objection.reason, ("spec",))
-    return Remark(rule, entry.document, path, objection.problem, objection.remedy, entry.ref.cluster)
+def _remark(entry: DesiredObject, issue: AdmissionIssue) -> Remark:
+    rule = "KF017" if issue.reason is AdmissionReason.NOT_SENT else "KF036"
+    path = FIELDS.get(issue.reason, ("spec",))
+    return Remark(
+        rule=rule,
+        document=entry.document,
+        path=path,
+        problem=issue.problem,
+        hint=issue.remedy,
+        cluster=entry.ref.cluster,
+    )

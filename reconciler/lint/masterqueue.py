@@ -1,16 +1,17 @@
-"""KF080 to KF090, KF098: MasterQueues, and the known defects of the controller that they were written for."""
+"""KF079 to KF090, KF098: MasterQueues, and known defects of kueue-nats, the controller they were written for."""
 
 import re
 from collections.abc import Iterator
 from datetime import timedelta
 
 from reconciler.kueue.reading import at
+from reconciler.kueue.resources import is_reserved
 from reconciler.kueue.syntax import problem_of_name
 from reconciler.lint.model import Remark
 from reconciler.lint.view import View
 from reconciler.spec.document import Document, FieldPath
 from reconciler.spec.masterqueue import NOMINAL_DEFAULTS, MasterFlavor, MasterQueue, NatsFlavor
-from reconciler.spec.nats import bus_name, has_login, logins_of
+from reconciler.spec.nats import bus_name, find_bus, has_login, logins_of
 
 PUBLISHING_PERIOD = 30
 SHORTEST_TIMEOUT = timedelta(seconds=2 * PUBLISHING_PERIOD + 5)
@@ -33,13 +34,13 @@ def check_master_queues(view: View) -> Iterator[Remark]:
 def _check_template(master: MasterQueue) -> Iterator[Remark]:
     stop_policy = at(master.template, "stopPolicy")
     if stop_policy in KNOWN_STOP_POLICIES:
-        problem = f"Kueue knows no {stop_policy!r}: kfleet reads it as {KNOWN_STOP_POLICIES[stop_policy]}"
-        hint = "kueue-nats sends it as it is, and Kueue refuses every queue then"
+        problem = f"{stop_policy!r} is not known to Kueue: kfleet reads it as {KNOWN_STOP_POLICIES[stop_policy]}"
+        hint = "kueue-nats passes it on unchanged, and Kueue then rejects every queue"
         yield Remark("KF084", master.document, ("spec", "template", "stopPolicy"), problem, hint)
     preemption = at(master.template, "preemption")
     policy = at(preemption, "borrowWithinCohort", "policy")
     if policy not in (None, "Never") and at(preemption, "reclaimWithinCohort") == "Never":
-        problem = f"the policy is {policy}, but reclaimWithinCohort is Never: Kueue refuses that"
+        problem = f"the policy is {policy}, but reclaimWithinCohort is Never: Kueue rejects that"
         path = ("spec", "template", "preemption", "borrowWithinCohort")
         hint = "set reclaimWithinCohort to LowerPriority or Any, or policy: Never here"
         yield Remark("KF088", master.document, path, problem, hint)
@@ -50,7 +51,7 @@ def _check_flavor(master: MasterQueue, flavor: MasterFlavor, path: FieldPath) ->
         problem = f"entry {flavor.name} has neither natsFlavor nor localFlavor: it has no effect"
         yield Remark("KF083", master.document, path, problem)
     if flavor.is_local and flavor.nominal_quota is None:
-        problem = f"local flavor {flavor.name} has no nominalQuota, and nobody announces one"
+        problem = f"local flavor {flavor.name} has no nominalQuota, and no pool announces one"
         yield Remark("KF090", master.document, (*path, "localFlavor"), problem)
 
 
@@ -60,10 +61,10 @@ def _check_lending(master: MasterQueue, flavor: MasterFlavor, path: FieldPath) -
         missing = [name for name in NOMINAL_DEFAULTS if name not in lending.limits]
         if missing:
             problem = f"queue {lending.queue} may borrow {', '.join(missing)} without a limit"
-            hint = "name every resource in lendingLimit; 0 lends nothing"
+            hint = "list every resource in lendingLimit; 0 lends nothing"
             yield Remark("KF082", master.document, (*path, "canLendTo", number), problem, hint)
         if lending.queue in seen:
-            problem = f"queue {lending.queue} has an entry already: of two limits the smaller one holds"
+            problem = f"queue {lending.queue} has an entry already: the smaller of two limits applies"
             yield Remark("KF085", master.document, (*path, "canLendTo", number, "queue"), problem)
         seen.add(lending.queue)
 
@@ -72,21 +73,19 @@ def _check_nats(master: MasterQueue, flavor: MasterFlavor, nats: NatsFlavor, pat
     yield from _check_connector(nats, master.document, (*path, "natsConnector"))
     if nats.pool_timeout < SHORTEST_TIMEOUT:
         seconds, least = int(nats.pool_timeout.total_seconds()), int(SHORTEST_TIMEOUT.total_seconds())
-        problem = (
-            f"{seconds} s is short: pools speak every {PUBLISHING_PERIOD} s, so that one late message drops a pool"
-        )
-        hint = f"use {least} or more; kfleet gives every pool two of its own periods whatever this says"
+        problem = f"{seconds} s is short: pools send every {PUBLISHING_PERIOD} s, so one late message drops a pool"
+        hint = f"use {least} or more; kfleet always waits for at least two of a pool's own periods"
         yield Remark("KF081", master.document, (*path, "poolTimeout"), problem, hint)
     if nats.pool_pattern is not None and not _ANCHORED.match(nats.pool_pattern):
-        problem = f"{nats.pool_pattern!r} is searched anywhere in a pool's name, other letters may stand before it"
+        problem = f"{nats.pool_pattern!r} matches anywhere in a pool's name, also after other letters"
         yield Remark("KF086", master.document, (*path, "poolRegExp"), problem, "begin it with ^, end it with $")
     if not nats.virtual_node:
-        problem = "the flavor's nodes are found by the host name of the virtual node, which is not said"
+        problem = "the flavor's nodes are found by the host name of the virtual node, which is not set"
         yield Remark("KF087", master.document, path, problem, "set virtualNode")
     for number, pool in enumerate(nats.pools):
         if "." in pool or problem_of_name(f"{master.name}-{flavor.name}-{pool}"):
             problem = f"{pool!r} cannot be a part of a ResourceFlavor's name or of a subject"
-            hint = "use lower-case letters, digits and -; kfleet gives its flavor a name with a hash"
+            hint = "use lower-case letters, digits and -; kfleet names its flavor with a hash"
             yield Remark("KF089", master.document, (*path, "pools", number), problem, hint)
 
 
@@ -99,23 +98,33 @@ def check_flavor_pools(view: View) -> Iterator[Remark]:
 
 def _check_connector(nats: NatsFlavor, document: Document, path: FieldPath) -> Iterator[Remark]:
     if has_login(nats.connector):
-        problem = "the URL holds a password or a token, which everybody with access to git or the object can read"
-        hint = "keep it in a Secret, a file or a variable, and say where in spec.nats of the Fleet"
+        problem = "the URL contains a password or a token, which all users with access to git or the object can read"
+        hint = "keep it in a Secret, a file or a variable, and refer to it in spec.nats of the Fleet"
         yield Remark("KF080", document, path, problem, hint)
 
 
+def check_pool_labels(view: View) -> Iterator[Remark]:
+    for number, entry in enumerate(view.spec.fleet.policy.capacity.pool_labels or ()):
+        if is_reserved(entry):
+            problem = f"labels like {entry!r} have a meaning for controllers: kfleet never lets a pool set them"
+            path = ("spec", "policy", "capacity", "poolLabels", number)
+            yield Remark("KF079", view.spec.fleet.document, path, problem, "remove it")
+
+
 def check_logins(view: View) -> Iterator[Remark]:
-    """One connection serves all who name the same servers, so that of two logins one would do for both."""
+    """All users of the same servers share one connection, so different credentials cannot both be used."""
     first: dict[str, tuple[frozenset[str], Document]] = {}
     for nats, document, path in _connectors(view):
         logins = logins_of(nats.connector)
         name = bus_name(nats.connector)
         known, other = first.setdefault(name, (logins, document))
         if logins != known:
-            problem = (
-                f"{other.kind} {other.name} logs in to {name} in another way, and there is one connection for both"
-            )
-            yield Remark("KF098", document, path, problem, "say in spec.nats of the Fleet how to log in, once")
+            problem = f"{other.kind} {other.name} has other credentials for {name}, and both share one connection"
+            yield Remark("KF098", document, path, problem, "set the credentials once, in spec.nats of the Fleet")
+        if unnamed := find_bus(nats.connector, view.spec.fleet.nats).unnamed:
+            problem = f"spec.nats of the Fleet has credentials for some of these servers, not for {', '.join(unnamed)}"
+            hint = "name all of them in one entry there, or use another connector for the others"
+            yield Remark("KF098", document, path, problem, hint)
 
 
 def _connectors(view: View) -> Iterator[tuple[NatsFlavor, Document, FieldPath]]:

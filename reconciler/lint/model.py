@@ -1,10 +1,10 @@
-"""The nouns of lint: rules, and what they find."""
+"""The nouns of lint: rules and their findings."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
-from reconciler.errors import Place
+from reconciler.errors import SourceLocation
 from reconciler.objects import ClusterName
 from reconciler.spec.document import Document, FieldPath
 
@@ -18,9 +18,9 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule with a fleet that breaks it and one that keeps it.
+    """One rule, with a fleet that violates it and one that satisfies it.
 
-    `can_be_silenced` is false where the fleet cannot be rendered or applied with the mistake in it.
+    `can_be_silenced` is false if the fleet cannot be rendered or applied with the problem.
     """
 
     id: str
@@ -34,11 +34,11 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A rule that a document breaks, ready to be shown; `document` is its name, wherever in the files it stands."""
+    """A violated rule, ready to be printed; `document` is the name of the document, independent of its file."""
 
     rule: str
     severity: Severity
-    place: Place
+    place: SourceLocation
     field: str
     problem: str
     hint: str = ""
@@ -51,11 +51,11 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """What a rule says about a document on one cluster; the same remark on several clusters is one finding.
+    """The result of a rule for a document on one cluster; equal remarks on several clusters become one finding.
 
-    `subject` is the object that the document makes, as `Kind/name`, where the document is not that object itself.
-    `path` leads to a field of the document; `field` is set where it is one of the subject instead. `wrong` is a name
-    that nobody has, and `known` are those that could be meant.
+    `subject` is the object that the document generates, as `Kind/name`, if the document is not that object itself.
+    `path` is a field of the document; `field` is set instead if it is a field of the subject. `wrong` is a name
+    that does not exist, and `known` are the names that could be meant.
     """
 
     rule: str

@@ -1,18 +1,18 @@
-"""KF040 to KF049: queues whose jobs MultiKueue or KubeStellar brings to workers, as the fleet writes them."""
+"""KF040 to KF049: queues of the fleet whose jobs MultiKueue or KubeStellar dispatches to workers."""
 
 from collections import defaultdict
 from collections.abc import Iterator
 
-from reconciler.desired.kubestellar import cluster_labels
+from reconciler.kubestellar.render import cluster_labels
 from reconciler.kueue.kinds import NEWEST, V1BETA2_SINCE, KueueVersion
 from reconciler.kueue.structure import largest_count
 from reconciler.lint.model import Remark
 from reconciler.lint.remarks import about, listed, misnamed
 from reconciler.lint.view import View
-from reconciler.spec.choices import Dispatch, Role
+from reconciler.spec.enums import Dispatch, Role
 from reconciler.spec.kubestellar import LONGEST_NAME
 from reconciler.spec.model import Cluster, Queue
-from reconciler.spec.workers import carried_by, carried_queues, workers_of
+from reconciler.spec.roles import downsynced_by, downsynced_queues, workers_of
 
 DISPATCH = ("spec", "dispatch")
 
@@ -21,15 +21,15 @@ def check_dispatch(view: View) -> Iterator[Remark]:
     for queue in view.spec.queues:
         if queue.dispatch is not Dispatch.NONE:
             yield from _check_ends(view, queue)
-    yield from _check_carried(view)
-    yield from _check_carried_names(view)
+    yield from _check_downsynced(view)
+    yield from _check_downsynced_names(view)
 
 
 def _check_ends(view: View, queue: Queue) -> Iterator[Remark]:
     clusters = view.clusters_of_queue[queue.name]
     if view.manager is None:
-        problem = "the fleet has no manager that could take the jobs"
-        yield Remark("KF040", queue.document, DISPATCH, problem, "give one Cluster the role manager")
+        problem = "the fleet has no manager that could accept the jobs"
+        yield Remark("KF040", queue.document, DISPATCH, problem, "set the role of one Cluster to manager")
     if not clusters:
         return
     workers = workers_of(view.spec, queue)
@@ -48,31 +48,31 @@ def _check_ends(view: View, queue: Queue) -> Iterator[Remark]:
         yield Remark("KF048", queue.document, ("spec", "clusters"), problem)
 
 
-def _check_carried(view: View) -> Iterator[Remark]:
-    """KubeStellar finds a cluster by its labels alone: where two have the same, a job runs on both."""
+def _check_downsynced(view: View) -> Iterator[Remark]:
+    """KubeStellar selects a cluster by its labels alone: if two clusters have the same labels, a job runs on both."""
     settings = view.spec.fleet.kubestellar
     first: dict[tuple[tuple[str, str], ...], Cluster] = {}
-    for worker, _ in carried_by(view.spec):
+    for worker, _ in downsynced_by(view.spec):
         if len(worker.name) > LONGEST_NAME:
-            problem = (
-                f"its name has {len(worker.name)} characters, and a label, by which a job says where it goes, takes"
-            )
+            problem = f"its name has {len(worker.name)} characters, but as a label of each job it may have at most"
             yield Remark("KF043", worker.document, ("metadata", "name"), f"{problem} {LONGEST_NAME}")
         labels = cluster_labels(worker, settings.select_by)
         if missing := [label for label in settings.select_by if label not in labels]:
-            problem = f"has no label {listed(missing)}, by which KubeStellar finds its clusters"
-            hint = "give it the labels of its ManagedCluster, or change selectBy of the Fleet's kubestellar"
+            problem = f"has no label {listed(missing)}, by which KubeStellar selects clusters"
+            hint = "add the labels of its ManagedCluster, or change selectBy of the Fleet's kubestellar"
             yield Remark("KF043", worker.document, ("metadata", "labels"), problem, hint)
             continue
         other = first.setdefault(tuple(labels.items()), worker)
         if other is not worker:
             same = ", ".join(f"{label}={value}" for label, value in labels.items())
-            problem = f"KubeStellar cannot tell it from {other.name}: both are {same}, and a job would run on both"
+            problem = (
+                f"KubeStellar cannot distinguish it from {other.name}: both are {same}, so a job would run on both"
+            )
             yield Remark("KF043", worker.document, ("metadata", "labels"), problem, "add name to selectBy")
 
 
-def _check_carried_names(view: View) -> Iterator[Remark]:
-    for queue in carried_queues(view.spec):
+def _check_downsynced_names(view: View) -> Iterator[Remark]:
+    for queue in downsynced_queues(view.spec):
         for number, entry in enumerate(queue.manager_quota):
             if entry.flavor not in view.clusters_of_flavor:
                 path = ("spec", "managerQuota", number, "flavor")
@@ -90,10 +90,10 @@ def _check_count(view: View, queue: Queue, workers: tuple[Cluster, ...]) -> Iter
     most = largest_count("MultiKueueConfig", "spec.clusters", version) or len(workers)
     if len(workers) > most:
         newest = largest_count("MultiKueueConfig", "spec.clusters", NEWEST) or most
-        problem = f"the queue has {len(workers)} workers, MultiKueue of Kueue {version} takes at most {most}"
+        problem = f"the queue has {len(workers)} workers, but MultiKueue of Kueue {version} allows at most {most}"
         way_out = "split it into queues of one cohort, each with a part of the workers"
         upgrade = (
-            f"upgrade the manager's Kueue, which then takes {newest}, or " if most < newest >= len(workers) else ""
+            f"upgrade the manager's Kueue, which then allows {newest}, or " if most < newest >= len(workers) else ""
         )
         yield Remark("KF042", queue.document, ("spec", "clusters"), problem, upgrade + way_out)
 
@@ -121,7 +121,7 @@ def _too_old(worker: Cluster, version: KueueVersion, manager: KueueVersion, queu
 
 
 def check_priorities(view: View) -> Iterator[Remark]:
-    """Manager and workers rewrite a Workload's priority against each other where one class has two values."""
+    """Manager and workers overwrite each other's priority of a Workload if one class has two values."""
     if view.manager is None:
         return
     on_manager = view.of(view.manager.name, "WorkloadPriorityClass")
@@ -130,4 +130,4 @@ def check_priorities(view: View) -> Iterator[Remark]:
             there = on_manager.get(address)
             if cluster.role is Role.WORKER and there and there.manifest.get("value") != entry.manifest.get("value"):
                 problem = f"is {entry.manifest.get('value')} here and {there.manifest.get('value')} on the manager"
-                yield about(entry, "KF049", ("value",), problem, "give the class one value on all clusters")
+                yield about(entry, "KF049", ("value",), problem, "set the same value on all clusters")

@@ -1,14 +1,14 @@
-"""KF070 to KF074: settings of queues and cohorts that do not do what they seem to."""
+"""KF070 to KF074: settings of queues and cohorts that do not have the effect they seem to have."""
 
 from collections.abc import Iterator
 
-from reconciler.desired import DesiredObject
 from reconciler.kueue.reading import as_map, at, quantity_at
 from reconciler.lint.model import Remark
 from reconciler.lint.remarks import about
 from reconciler.lint.view import PlacedQuota, View
 from reconciler.objects import ClusterName
 from reconciler.quantity import ZERO
+from reconciler.render.model import DesiredObject
 
 
 def check_policies(view: View) -> Iterator[Remark]:
@@ -24,20 +24,18 @@ def check_policies(view: View) -> Iterator[Remark]:
 
 
 def has_fair_sharing(view: View, cluster: ClusterName) -> bool:
-    """Whether the fleet switches it on: the block alone does, unless it says in the words of v1beta1 that it is off."""
+    """Whether the fleet enables fair sharing: the block alone does, unless it disables it in the syntax of v1beta1."""
     sharing = view.clusters[cluster].kueue.configuration.get("fairSharing")
     return sharing is not None and as_map(sharing).get("enable") is not False
 
 
 def _check_reclaim(entry: DesiredObject, quotas: tuple[PlacedQuota, ...]) -> Iterator[Remark]:
-    """Every member of a cohort lends by default; whoever sets a limit to it thought of lending."""
+    """Every member of a cohort lends by default; setting a lending limit shows that lending is intended."""
     reclaim = at(entry.manifest, "spec", "preemption", "reclaimWithinCohort") or "Never"
     limits = [quantity_at(placed.quota.get("lendingLimit")) for placed in quotas]
     is_member = bool(at(entry.manifest, "spec", "cohortName"))
     if is_member and reclaim == "Never" and any(limit is not None and limit > ZERO for limit in limits):
-        problem = (
-            "the queue lends, but reclaimWithinCohort is Never: what was lent comes back when the borrower is done"
-        )
+        problem = "the queue lends, but reclaimWithinCohort is Never: lent quota returns only when the borrower is done"
         hint = "set reclaimWithinCohort to Any or LowerPriority"
         yield about(entry, "KF070", ("spec", "preemption"), problem, hint)
 
@@ -48,7 +46,7 @@ def _check_strict(entry: DesiredObject, quotas: tuple[PlacedQuota, ...]) -> Iter
         return
     limits = [quantity_at(placed.quota.get("borrowingLimit")) for placed in quotas]
     if any(limit is None or limit > ZERO for limit in limits):
-        problem = "with StrictFIFO a first job that waits for borrowed quota holds up every job behind it"
+        problem = "with StrictFIFO, a first job that waits for borrowed quota blocks every job behind it"
         hint = "use BestEffortFIFO, or set every borrowingLimit to 0"
         yield about(entry, "KF073", ("spec", "queueingStrategy"), problem, hint)
 
@@ -56,17 +54,17 @@ def _check_strict(entry: DesiredObject, quotas: tuple[PlacedQuota, ...]) -> Iter
 def _check_borrow_within_cohort(entry: DesiredObject) -> Iterator[Remark]:
     policy = at(entry.manifest, "spec", "preemption", "borrowWithinCohort", "policy")
     if policy not in (None, "Never"):
-        problem = f"{policy} has no effect: this Kueue shares fairly, which does not look at it"
+        problem = f"{policy} has no effect: this Kueue uses fair sharing, which ignores it"
         yield about(entry, "KF071", ("spec", "preemption", "borrowWithinCohort"), problem, "remove it")
 
 
 def _weight_without_sharing(entry: DesiredObject) -> Remark:
-    problem = "the weight has no effect: the fleet does not switch fair sharing on for this cluster"
+    problem = "the weight has no effect: the fleet does not enable fair sharing on this cluster"
     return about(entry, "KF072", ("spec", "fairSharing"), problem, "set spec.kueue.config.fairSharing of the Cluster")
 
 
 def check_local_queue_weights(view: View) -> Iterator[Remark]:
-    """Weights of LocalQueues count where their queue admits by usage."""
+    """Weights of LocalQueues have an effect only if their ClusterQueue admits by usage."""
     for entry in view.every("LocalQueue"):
         if at(entry.manifest, "spec", "fairSharing") is None:
             continue

@@ -1,30 +1,30 @@
-"""KF020 to KF029: amounts of quota, in the spec and as numbers."""
+"""KF020 to KF029: quotas in the spec, as shares and as numbers."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from reconciler.desired import DesiredObject
-from reconciler.desired.multikueue import FLAVOR as SUM_OF_WORKERS
 from reconciler.kueue.reading import quantity_at
 from reconciler.lint.model import Remark
 from reconciler.lint.remarks import about
 from reconciler.lint.view import PlacedQuota, View, is_native
+from reconciler.multikueue.render import FLAVOR as SUM_OF_WORKERS
 from reconciler.objects import ClusterName
 from reconciler.quantity import NANO, ZERO, Amount, Percent, Quantity, scale, unit_of
-from reconciler.spec.choices import CapacitySource
+from reconciler.render.model import DesiredObject
 from reconciler.spec.document import FieldPath
+from reconciler.spec.enums import CapacitySource
 from reconciler.spec.model import Flavor, Queue, QuotaEntry
 
 BYTES = ("memory", "ephemeral-storage", "hugepages-")
-# 128Pi: more than the largest machines have, and less than the 1000000000Gi that documents write for "no limit".
+# 128Pi: more than the largest clusters have, and less than the 1000000000Gi that documents use for "no limit".
 INFINITE_BYTES = Quantity(2**57 * NANO)
 INFINITE_COUNT = Quantity(10**9 * NANO)
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What one entry of a queue asks of a resource of a flavor."""
+    """The amount that one entry of a queue takes of a resource of a flavor."""
 
     queue: Queue
     number: int
@@ -40,14 +40,14 @@ def check_flavors_differ(view: View) -> Iterator[Remark]:
             seen: set[str] = set()
             for number, entry in enumerate(entries):
                 if entry.flavor in seen:
-                    problem = f"{entry.flavor!r} has an entry already: Kueue takes a flavor once"
+                    problem = f"{entry.flavor!r} has an entry already: Kueue allows a flavor once"
                     path = ("spec", field, number, "flavor")
                     yield Remark("KF020", queue.document, path, problem, "write all resources into one entry")
                 seen.add(entry.flavor)
 
 
 def check_shares(view: View) -> Iterator[Remark]:
-    """Shares of more than the whole, and of nothing."""
+    """Report shares that exceed 100% in sum, and shares of nothing."""
     flavors = {flavor.name: flavor for flavor in view.spec.flavors}
     for (flavor, cluster, name), claims in _claims(view).items():
         asked = sum((claim.amount.fraction for claim in claims if isinstance(claim.amount, Percent)), Fraction(0))
@@ -72,13 +72,13 @@ def _claims(view: View) -> Claims:
 
 
 def _at_last(claims: list[Claim], rule: str, name: str, cluster: ClusterName, problem: str) -> Remark:
-    """The claim that came last broke the sum."""
+    """Report the last claim, because it exceeded the sum."""
     path = ("spec", "quota", claims[-1].number, "resources", name)
     return Remark(rule, claims[-1].queue.document, path, problem, cluster=cluster)
 
 
 def check_capacities(view: View) -> Iterator[Remark]:
-    """Quotas that together exceed a capacity that is written down, those of native queues and cohorts among them."""
+    """Report quotas that together exceed a static capacity, including those of native queues and cohorts."""
     flavors = {flavor.name: flavor for flavor in view.spec.flavors}
     native = _native_quotas(view)
     for (flavor, cluster, name), claims in _claims(view).items():
@@ -108,7 +108,7 @@ def _check_capacity(
     wanted = given + fixed + scale(usable, shares, unit_of(name))
     if wanted > usable and shares <= 1:
         less = f" less a headroom of {headroom}" if headroom.fraction else ""
-        problem = f"the queues get {wanted} {name} of flavor {flavor.name}, its capacity is {usable}{less}"
+        problem = f"the queues get {wanted} {name} of flavor {flavor.name}, but its capacity is {usable}{less}"
         yield _at_last(claims, "KF022", name, cluster, problem)
 
 
@@ -126,11 +126,11 @@ def check_limits(view: View) -> Iterator[Remark]:
             limits = (("borrowingLimit", entry.borrowing_limit), ("lendingLimit", entry.lending_limit))
             for field, amounts in limits:
                 if amounts and not queue.cohort:
-                    problem = "the queue is in no cohort, so that there is nobody to borrow from or lend to"
+                    problem = "the queue is in no cohort, so it can neither borrow nor lend"
                     yield Remark("KF023", queue.document, (*path, field), problem, "set spec.cohort, or remove it")
                 for name in amounts:
                     if name not in entry.resources:
-                        problem = f"is a limit of {name}, of which the entry has no quota: it has no effect"
+                        problem = f"is a limit of {name}, for which the entry has no quota: it has no effect"
                         yield Remark("KF028", queue.document, (*path, field, name), problem, f"add {name}: 0 to it")
 
 
@@ -140,7 +140,7 @@ def _entries(queue: Queue) -> Iterator[tuple[FieldPath, QuotaEntry]]:
 
 
 def check_lending(view: View) -> Iterator[Remark]:
-    """Lending above the nominal quota. A share of a capacity that nobody has seen yet is compared with shares only."""
+    """Report lending above the nominal quota. A share of an unknown capacity is compared with shares only."""
     for queue in view.spec.queues:
         for path, entry in _entries(queue) if queue.cohort else ():
             for name in entry.lending_limit.keys() & entry.resources.keys():
@@ -187,9 +187,7 @@ def check_manager_quota(view: View) -> Iterator[Remark]:
                     if isinstance(amount, Percent):
                         problem = f"{amount} is a share, but the manager has no capacity of its own to share"
                         path = ("spec", "managerQuota", number, field, name)
-                        hint = (
-                            "write a quantity, or leave managerQuota out: the manager then gets the sum of its workers"
-                        )
+                        hint = "write a quantity, or remove managerQuota: the manager then gets the sum of its workers"
                         yield Remark("KF025", queue.document, path, problem, hint)
 
 
@@ -197,7 +195,7 @@ def check_infinite(view: View) -> Iterator[Remark]:
     for entry in view.every("ClusterQueue", "Cohort"):
         for placed in view.quotas[entry.ref]:
             is_sum = placed.flavor == SUM_OF_WORKERS and not is_native(entry)
-            # The bounds of a MasterQueue are that high where it does not say any: that is how they are meant.
+            # A MasterQueue without explicit bounds has bounds that high on purpose.
             if _is_infinite(placed) and not is_sum and entry.document.kind != "MasterQueue":
                 yield _infinite(entry, placed)
 
@@ -209,8 +207,8 @@ def _is_infinite(placed: PlacedQuota) -> bool:
 
 def _infinite(entry: DesiredObject, placed: PlacedQuota) -> Remark:
     problem = (
-        f"{placed.quota['nominalQuota']} {placed.name} of flavor {placed.flavor} is no amount that a cluster has: in a "
-        "cohort everybody may borrow it, and fair shares lose their meaning"
+        f"{placed.quota['nominalQuota']} {placed.name} of flavor {placed.flavor} is more than any cluster has: in a "
+        "cohort every queue may borrow it, and fair sharing no longer works"
     )
-    hint = "write what the nodes hold, or a share of it"
+    hint = "write the capacity of the nodes, or a share of it"
     return about(entry, "KF026", (*placed.path, "nominalQuota"), problem, hint)

@@ -1,4 +1,4 @@
-"""KF001 to KF009: names that must lead somewhere."""
+"""KF001 to KF009: names that must refer to something."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from reconciler.lint.view import View, is_native
 from reconciler.spec.document import Document, FieldPath
 from reconciler.spec.masterqueue import MasterQueue
 from reconciler.spec.model import ClusterSelector, Flavor, NativeObject, Queue
-from reconciler.spec.targets import ANNOTATION, Targets
+from reconciler.spec.selectors import ANNOTATION, Targets
 
 GROUP_WORDS = ("manager", "workers", "standalones", "all")
 NAMES = ("spec", "clusters", "names")
@@ -24,7 +24,7 @@ def check_tenant_queues(view: View) -> Iterator[Remark]:
 
 
 def check_quota_flavors(view: View) -> Iterator[Remark]:
-    """`managerQuota` may name any flavor: the manager gets a plain one of that name."""
+    """`managerQuota` may name any flavor: kfleet creates a plain ResourceFlavor of that name on the manager."""
     for queue in view.spec.queues:
         for number, entry in enumerate(queue.quota):
             if entry.flavor not in view.clusters_of_flavor:
@@ -57,7 +57,7 @@ def _unknown_targets(view: View, targets: Targets) -> list[str]:
 
 
 def check_selections(view: View) -> Iterator[Remark]:
-    """A name that no cluster has is reported already."""
+    """Skip names without a cluster, which another rule reports."""
     for queue in view.spec.queues:
         if not view.clusters_of_queue[queue.name] and not _has_names(queue.clusters):
             yield _selects_nothing(view, "KF004", queue.document, "the queue")
@@ -72,7 +72,7 @@ def _has_names(selector: ClusterSelector | None) -> bool:
 
 def _selects_nothing(view: View, rule: str, document: Document, what: str) -> Remark:
     labels = sorted({f"{key}={value}" for cluster in view.clusters.values() for key, value in cluster.labels.items()})
-    hint = f"clusters carry {', '.join(labels[:10])}" if labels else "no cluster carries a label"
+    hint = f"clusters have the labels {', '.join(labels[:10])}" if labels else "no cluster has a label"
     path = ("spec", "clusters") if "clusters" in document.value["spec"] else ("spec",)
     return Remark(rule, document, path, f"{what} is on no cluster: no worker or standalone cluster is selected", hint)
 
@@ -81,19 +81,28 @@ def check_targets(view: View) -> Iterator[Remark]:
     for entry in _sent(view):
         if not view.spec.targeted(entry.targets) and not _unknown_targets(view, entry.targets):
             written = entry.document.annotations.get(ANNOTATION, "manager")
-            yield Remark("KF005", entry.document, TARGETS, f"{written!r} selects no cluster: the object goes nowhere")
+            yield Remark(
+                "KF005", entry.document, TARGETS, f"{written!r} selects no cluster: the object is never applied"
+            )
 
 
 def check_flavors_of_queues(view: View) -> Iterator[Remark]:
-    """A queue must find one of its flavors wherever it is; unknown flavors are reported already."""
+    """A queue needs one of its flavors on each of its clusters; another rule reports unknown flavors."""
     places = {name: {cluster.name for cluster in clusters} for name, clusters in view.clusters_of_flavor.items()}
     for queue in view.spec.queues:
         known = [entry.flavor for entry in queue.quota if entry.flavor in places]
         for cluster in view.clusters_of_queue[queue.name]:
             if known and not any(cluster.name in places[flavor] for flavor in known):
-                problem = f"the cluster has none of the queue's flavors ({', '.join(known)}), so that no job ever fits"
-                hint = "select other clusters, or give the cluster a flavor"
-                yield Remark("KF007", queue.document, ("spec", "quota"), problem, hint, cluster.name)
+                problem = f"the cluster has none of the queue's flavors ({', '.join(known)}), so no job ever fits"
+                hint = "select other clusters, or add a flavor to the cluster"
+                yield Remark(
+                    rule="KF007",
+                    document=queue.document,
+                    path=("spec", "quota"),
+                    problem=problem,
+                    hint=hint,
+                    cluster=cluster.name,
+                )
 
 
 def check_on_flavors(view: View) -> Iterator[Remark]:
@@ -108,7 +117,7 @@ def check_on_flavors(view: View) -> Iterator[Remark]:
 
 
 def check_local_queues(view: View) -> Iterator[Remark]:
-    """LocalQueues of tenants follow their queue; those written as they are may lead nowhere."""
+    """LocalQueues of tenants always have their queue; native ones may refer to a queue that does not exist."""
     known = _queues_of_master_queues(view)
     queues = {name: {address[1] for address in view.of(name, "ClusterQueue")} | known for name in view.clusters}
     for entry in view.every("LocalQueue"):

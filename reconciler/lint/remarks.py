@@ -1,30 +1,41 @@
-"""Remarks about objects, and the findings that remarks become."""
+"""Remarks about objects, and the conversion of remarks into findings."""
 
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from reconciler.desired import DesiredObject
 from reconciler.lint.model import NO_CLUSTER, Finding, Remark, Rule
 from reconciler.lint.view import is_native
 from reconciler.objects import ClusterName
+from reconciler.render.model import DesiredObject
 from reconciler.spec.document import FieldPath, field_text
-from reconciler.spec.wording import suggest
+from reconciler.text import suggest
 
 MOST_CLUSTERS_NAMED = 5
-# Finding the nearest name is slow; hundreds of wrong names have one cause, and it is not a slip of the finger.
+# Finding the nearest name is slow; hundreds of wrong names have one common cause, which is not a typing error.
 MOST_SUGGESTIONS = 50
 
 _STEP = re.compile(r"""\['([^']*)'\]|\["([^"]*)"\]|\[([0-9]+)\]|([^.\[\]]+)""")
 
 
 def about(entry: DesiredObject, rule: str, path: FieldPath, problem: str, hint: str = "") -> Remark:
-    """A remark about a field of an object, at its own line where it is written, else at the document that makes it."""
+    """Return a remark about a field of an object: at its own line if the object is written, else at its document."""
     if is_native(entry):
-        return Remark(rule, entry.document, path, problem, hint, entry.ref.cluster)
+        return Remark(
+            rule=rule, document=entry.document, path=path, problem=problem, hint=hint, cluster=entry.ref.cluster
+        )
     subject = str(entry.ref).removeprefix(f"{entry.ref.cluster}/")
-    return Remark(rule, entry.document, (), problem, hint, entry.ref.cluster, subject, field_text(path))
+    return Remark(
+        rule=rule,
+        document=entry.document,
+        path=(),
+        problem=problem,
+        hint=hint,
+        cluster=entry.ref.cluster,
+        subject=subject,
+        field=field_text(path),
+    )
 
 
 def misnamed(remark: Remark, wrong: str, known: Collection[str]) -> Remark:
@@ -32,12 +43,12 @@ def misnamed(remark: Remark, wrong: str, known: Collection[str]) -> Remark:
 
 
 def field_path(text: str) -> FieldPath:
-    """`spec.levels[0].nodeLabel` as the steps to the field."""
+    """Split `spec.levels[0].nodeLabel` into the steps to the field."""
     return tuple(int(match[3]) if match[3] else match[1] or match[2] or match[4] for match in _STEP.finditer(text))
 
 
 def merge(remarks: Iterable[Remark], rules: dict[str, Rule]) -> tuple[Finding, ...]:
-    """One finding for all clusters on which a rule says the same, in the order of the files."""
+    """Merge equal remarks on several clusters into one finding, in the order of the files."""
     together: dict[tuple[object, ...], list[Remark]] = {}
     for remark in remarks:
         key = (remark.rule, id(remark.document), remark.path, remark.field, remark.subject, remark.problem, remark.hint)
@@ -75,6 +86,6 @@ def _problem(remark: Remark, clusters: tuple[ClusterName, ...]) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names for a message, of which a long list is cut."""
+    """Join names for a message; a long list is cut."""
     shown = ", ".join(names[:MOST_CLUSTERS_NAMED])
     return shown if len(names) <= MOST_CLUSTERS_NAMED else f"{shown} and {len(names) - MOST_CLUSTERS_NAMED} more"

@@ -1,9 +1,8 @@
-"""Semantic lint: what can be wrong with a fleet whose documents are all well-formed."""
+"""Semantic lint: problems of a fleet whose documents are all well-formed."""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
-from reconciler.desired import Desired
 from reconciler.lint import (
     checks,
     cohorts,
@@ -26,14 +25,15 @@ from reconciler.lint.catalog import RULES
 from reconciler.lint.model import Finding, Remark, Severity
 from reconciler.lint.remarks import merge
 from reconciler.lint.view import View, build_view, documents_of
-from reconciler.spec.annotations import LINT_IGNORE
+from reconciler.render.model import Desired
 from reconciler.spec.model import FleetSpec
+from reconciler.spec.selectors import LINT_IGNORE
 
 Check = Callable[[View], Iterator[Remark]]
 
 RULE_BY_ID = {rule.id: rule for rule in RULES}
 IGNORE = ("metadata", "annotations", LINT_IGNORE)
-# Checks that look at the spec alone.
+# Checks that use the spec alone.
 OF_SPEC: tuple[Check, ...] = (
     references.check_tenant_queues,
     references.check_quota_flavors,
@@ -55,16 +55,17 @@ OF_SPEC: tuple[Check, ...] = (
     credentials.check_credentials,
     configuration.check_configurations,
     skypilot.check_pod_integration,
-    skypilot.check_carried_teams,
+    skypilot.check_downsynced_teams,
     skypilot.check_queue_names,
     skypilot.check_provisioning,
     tenants.check_same_local_queue,
     tenants.check_namespace_labels,
     masterqueue.check_master_queues,
     masterqueue.check_flavor_pools,
+    masterqueue.check_pool_labels,
     masterqueue.check_logins,
 )
-# Checks that look at the objects too.
+# Checks that also use the objects.
 OF_OBJECTS: tuple[Check, ...] = (
     references.check_local_queues,
     workloads.check_jobs,
@@ -97,7 +98,7 @@ OF_OBJECTS: tuple[Check, ...] = (
 
 
 def lint(spec: FleetSpec, desired: Desired) -> tuple[Finding, ...]:
-    """Everything that the rules find, in the order of the files; `desired` is what was computed from the spec."""
+    """Return all findings of the rules, in the order of the files; `desired` was rendered from the spec."""
     view = build_view(spec, desired)
     remarks = [*_run(view, (*OF_SPEC, *OF_OBJECTS))]
     heard = [*_not_silenced(remarks)]
@@ -108,7 +109,7 @@ def lint(spec: FleetSpec, desired: Desired) -> tuple[Finding, ...]:
 
 
 def lint_spec(spec: FleetSpec) -> tuple[Finding, ...]:
-    """What can be said of a spec whose objects contradict each other, so that there are none to look at."""
+    """Return the findings for a spec whose objects contradict each other, so that no objects can be checked."""
     return merge(_not_silenced(_run(build_view(spec, Desired(())), OF_SPEC)), RULE_BY_ID)
 
 
@@ -133,7 +134,7 @@ def _idle_ignores(spec: FleetSpec, remarks: Iterable[Remark]) -> Iterator[Remark
             elif not rule.can_be_silenced:
                 problem = f"{ignore.rule} cannot be silenced: {rule.why}"
             elif (id(document), ignore.rule) not in found:
-                problem = f"{ignore.rule} finds nothing here that could be silenced"
+                problem = f"{ignore.rule} finds nothing here to silence"
             else:
                 continue
             yield Remark("KF099", document, IGNORE, problem, "remove it")

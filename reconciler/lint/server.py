@@ -1,38 +1,39 @@
-"""KF011 and KF100 upwards: what the API server of a cluster would refuse, found on every object of Kueue."""
+"""KF011 and KF100 upwards: errors that a cluster's API server would report, checked for every Kueue object."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from reconciler.desired import DesiredObject
+from reconciler.kueue.downgrade import CannotExpressError, to_version
 from reconciler.kueue.kinds import NEWEST, KueueVersion, kind_of, newest_served
 from reconciler.kueue.reading import as_map
-from reconciler.kueue.rules import Violation, check_object
-from reconciler.kueue.write import CannotExpressError, to_version
+from reconciler.kueue.rules import check_object
+from reconciler.kueue.rules.registry import RuleViolation
 from reconciler.lint.model import Remark
 from reconciler.lint.remarks import about, field_path
 from reconciler.lint.view import View, is_native, is_supported
 from reconciler.objects import Manifest
+from reconciler.render.model import DesiredObject
 from reconciler.spec.model import Cluster
 
 UNKNOWN_FIELD = "KF101"
-# For a Queue KF024 says it, which knows where a share has no number yet.
+# KF024 reports this for a Queue; it also handles shares that have no number yet.
 LENDING_ABOVE_NOMINAL = "KF127"
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What one manifest has against it on one release: fields that cannot be written, and other mistakes."""
+class ServerVerdict:
+    """The problems of one manifest on one release: fields that cannot be written, and others."""
 
     unwritable: tuple[str, ...]
-    violations: tuple[Violation, ...]
+    violations: tuple[RuleViolation, ...]
 
 
-NOTHING_WRONG = Verdict((), ())
+NOTHING_WRONG = ServerVerdict((), ())
 
 
 def check_objects(view: View, spoilt: frozenset[int]) -> Iterator[Remark]:
-    """`spoilt` are documents (by id) with errors of their own: what is made of them would only repeat those."""
-    verdicts: dict[tuple[str, KueueVersion, frozenset[str]], Verdict] = {}
+    """`spoilt` are documents (by id) with errors of their own: errors of their objects would only repeat those."""
+    verdicts: dict[tuple[str, KueueVersion, frozenset[str]], ServerVerdict] = {}
     gates = {cluster.name: gates_of(cluster) for cluster in view.spec.clusters}
     for entry in view.desired.objects:
         version = view.versions[entry.ref.cluster]
@@ -40,26 +41,26 @@ def check_objects(view: View, spoilt: frozenset[int]) -> Iterator[Remark]:
             continue
         if id(entry.document) in spoilt and not is_native(entry):
             continue
-        # Most objects stand on many clusters in the same words: each wording is judged once.
+        # Most objects are identical on many clusters: each distinct manifest is checked once.
         key = (repr(entry.manifest), version, gates[entry.ref.cluster])
         if key not in verdicts:
-            verdicts[key] = _judge(entry.manifest, version, gates[entry.ref.cluster])
+            verdicts[key] = _check(entry.manifest, version, gates[entry.ref.cluster])
         yield from _remarks(entry, verdicts[key], version)
 
 
 def gates_of(cluster: Cluster) -> frozenset[str]:
-    """The feature gates that the fleet switches on."""
+    """Return the feature gates that the fleet enables."""
     gates = as_map(cluster.kueue.configuration.get("featureGates"))
     return frozenset(name for name, is_on in gates.items() if is_on is True)
 
 
-def _judge(manifest: Manifest, version: KueueVersion, gates: frozenset[str]) -> Verdict:
+def _check(manifest: Manifest, version: KueueVersion, gates: frozenset[str]) -> ServerVerdict:
     violations = check_object(manifest, version, gates)
     unwritable = _find_unwritable(manifest, version) if version < NEWEST else ()
     if unwritable:
         always = {one.field for one in check_object(manifest, NEWEST, gates) if one.rule == UNKNOWN_FIELD}
         violations = tuple(one for one in violations if one.rule != UNKNOWN_FIELD or one.field in always)
-    return Verdict(unwritable, violations) if unwritable or violations else NOTHING_WRONG
+    return ServerVerdict(unwritable, violations) if unwritable or violations else NOTHING_WRONG
 
 
 def _find_unwritable(manifest: Manifest, version: KueueVersion) -> tuple[str, ...]:
@@ -73,7 +74,7 @@ def _find_unwritable(manifest: Manifest, version: KueueVersion) -> tuple[str, ..
     return ()
 
 
-def _remarks(entry: DesiredObject, verdict: Verdict, version: KueueVersion) -> Iterator[Remark]:
+def _remarks(entry: DesiredObject, verdict: ServerVerdict, version: KueueVersion) -> Iterator[Remark]:
     for problem in verdict.unwritable:
         field, _, rest = problem.partition(" ")
         path = field_path(field) if field.startswith(("spec", "metadata")) else ()

@@ -6,14 +6,14 @@ from typing import Any
 
 import yaml
 
-from reconciler.desired.skypilot import QUEUE_LABEL, submitting_clusters
-from reconciler.kueue.configuration_patch import plain
+from reconciler.kueue.configuration import plain
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.lint.model import Remark
 from reconciler.lint.remarks import about, misnamed
 from reconciler.lint.view import View
-from reconciler.spec.choices import Dispatch
+from reconciler.skypilot.render import QUEUE_LABEL, submitting_clusters
 from reconciler.spec.document import FieldPath
+from reconciler.spec.enums import Dispatch
 from reconciler.spec.model import Cluster, Queue, Tenant
 
 LINES = "spec.kueue.config: {integrations: {frameworks: {add: [pod]}}}"
@@ -23,8 +23,8 @@ CLASSES = (
     "queued-provisioning.gke.io",
 )
 CLASS: FieldPath = ("spec", "provisioningClassName")
-# Where a config of SkyPilot names a queue: for servers that know of Kueue, and as a label of pods for all others. Each
-# of them counts for all, for a workspace, for a context, or for both; `quota.queue` wins over the name beside it.
+# The fields in which a SkyPilot config names a queue: for servers with Kueue support, and as a pod label for others.
+# Each can be set globally, for a workspace, for a context, or for both; `quota.queue` wins over the name beside it.
 _ANY = "*"
 _SCOPES = (("kubernetes",), ("workspaces", _ANY, "kubernetes"))
 _QUEUES = tuple(
@@ -40,9 +40,9 @@ _QUEUES = tuple(
 
 
 def check_pod_integration(view: View) -> Iterator[Remark]:
-    """SkyPilot runs plain pods, which Kueue lets pass by where it is not told to hold them.
+    """SkyPilot runs plain pods, which Kueue ignores unless it is configured to manage them.
 
-    The manager that sends them and the clusters that run them must both know of pods.
+    Both the manager that dispatches them and the clusters that run them need the pod integration.
     """
     for tenant, queue in _with_queues(view):
         if queue.dispatch is Dispatch.KUBESTELLAR:
@@ -50,16 +50,16 @@ def check_pod_integration(view: View) -> Iterator[Remark]:
         asked = (*submitting_clusters(view.spec, queue), *view.clusters_of_queue[queue.name])
         for cluster in {cluster.name: cluster for cluster in asked}.values():
             if not _has_pods(cluster):
-                problem = f"nothing in the fleet says that the Kueue of {cluster.name} manages plain pods"
+                problem = f"the fleet does not configure the Kueue of {cluster.name} to manage plain pods"
                 hint = f"add to Cluster {cluster.name}: {LINES}"
                 yield Remark("KF092", tenant.document, ("spec", "skypilot"), problem, hint)
 
 
-def check_carried_teams(view: View) -> Iterator[Remark]:
+def check_downsynced_teams(view: View) -> Iterator[Remark]:
     for tenant, queue in _with_queues(view):
         if queue.dispatch is Dispatch.KUBESTELLAR:
-            problem = f"SkyPilot runs plain pods, and KubeStellar, which serves queue {queue.name}, carries none"
-            hint = "give the team a queue with dispatch none or multikueue"
+            problem = f"SkyPilot runs plain pods, and KubeStellar, which dispatches queue {queue.name}, supports none"
+            hint = "use a queue with dispatch none or multikueue for the team"
             yield Remark("KF097", tenant.document, ("spec", "queue"), problem, hint)
 
 
@@ -70,22 +70,22 @@ def check_queue_names(view: View) -> Iterator[Remark]:
             if name != tenant.local_queue:
                 problem = f"{name!r} is not the team's LocalQueue, {tenant.local_queue}"
                 path_to = ("spec", "skypilot", "config", *path)
-                yield Remark("KF093", tenant.document, path_to, problem, "remove it: kfleet fills it in")
+                yield Remark("KF093", tenant.document, path_to, problem, "remove it: kfleet sets it")
 
 
 def check_provisioning(view: View) -> Iterator[Remark]:
     first: dict[str, Tenant] = {}
     for tenant in _teams(view):
         other = first.setdefault(tenant.queue, tenant)
-        wish, known = _wish(tenant), _wish(other)
-        if wish != known:
-            problem = f"team {other.name} says something else of the nodes that queue {tenant.queue} asks for"
-            hint = "a check holds for the whole queue: say the same for both, or give them queues of their own"
+        asked, known = _asked(tenant), _asked(other)
+        if asked != known:
+            problem = f"team {other.name} has different settings for the nodes that queue {tenant.queue} requests"
+            hint = "a check applies to the whole queue: use the same settings for both, or separate queues"
             yield Remark("KF094", tenant.document, ("spec", "skypilot", "provisioning"), problem, hint)
 
 
 def check_server_configs(view: View) -> Iterator[Remark]:
-    """Configs of API servers that stand in ConfigMaps: a queue of another team is none in this namespace."""
+    """Check configs of API servers in ConfigMaps: a queue of another team does not exist in this namespace."""
     for entry in view.spec.objects:
         if entry.document.kind != "ConfigMap":
             continue
@@ -96,8 +96,15 @@ def check_server_configs(view: View) -> Iterator[Remark]:
                     known = [name for there, name in view.of(cluster.name, "LocalQueue") if there == namespace]
                     if queue not in known:
                         problem = f"SkyPilot would send its pods to {queue!r}, and {namespace} has no such LocalQueue"
-                        hint = "they would wait for ever"
-                        remark = Remark("KF095", entry.document, ("data", key), problem, hint, cluster.name)
+                        hint = "they would wait forever"
+                        remark = Remark(
+                            rule="KF095",
+                            document=entry.document,
+                            path=("data", key),
+                            problem=problem,
+                            hint=hint,
+                            cluster=cluster.name,
+                        )
                         yield misnamed(remark, queue, known)
 
 
@@ -106,7 +113,7 @@ def check_classes(view: View) -> Iterator[Remark]:
         name = as_text(at(entry.manifest, *map(str, CLASS)))
         meant = get_close_matches(name, CLASSES, n=1, cutoff=0.9)
         if meant and name not in CLASSES:
-            problem = f"nobody is known to serve the class {name!r}: its requests would never be answered"
+            problem = f"no known controller serves the class {name!r}: its requests would never be answered"
             yield about(entry, "KF096", CLASS, problem, f"did you mean {meant[0]}?")
 
 
@@ -119,7 +126,7 @@ def _with_queues(view: View) -> Iterator[tuple[Tenant, Queue]]:
     return ((tenant, queues[tenant.queue]) for tenant in _teams(view) if tenant.queue in queues)
 
 
-def _wish(tenant: Tenant) -> object:
+def _asked(tenant: Tenant) -> object:
     return tenant.skypilot.provisioning if tenant.skypilot else None
 
 
@@ -139,7 +146,7 @@ def _named_queues(text: Any) -> Iterator[str]:
 
 
 def _queues_in(content: Any) -> Iterator[tuple[FieldPath, str]]:
-    """Every name of a queue in a config of SkyPilot, by its path."""
+    """Return every name of a queue in a SkyPilot config, by its path."""
     for pattern in _QUEUES:
         for path, value in _found(content, pattern):
             if isinstance(value, str) and value:

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator, Mapping
 
-from reconciler.checking.selectors import read_selector
-from reconciler.desired import DesiredObject
-from reconciler.desired.tenants import clusters_of_queue
+from reconciler.admission.nodes import read_selector
 from reconciler.kueue.reading import as_map, as_text, at
 from reconciler.lint.model import Remark
 from reconciler.lint.remarks import about
 from reconciler.lint.view import View
 from reconciler.objects import ClusterName
+from reconciler.render.model import DesiredObject
+from reconciler.render.tenants import clusters_of_queue
 from reconciler.spec.model import Tenant
-from reconciler.spec.selector import LabelSelector
+from reconciler.spec.selectors import LabelSelector
 
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 
@@ -30,8 +30,10 @@ def check_same_local_queue(view: View) -> Iterator[Remark]:
                         f"for queue {other.queue}"
                     )
                     path = ("spec", "namespaces", number)
-                    hint = "give one of them another localQueue"
-                    yield Remark("KF065", tenant.document, path, problem, hint, cluster)
+                    hint = "use another localQueue for one of them"
+                    yield Remark(
+                        rule="KF065", document=tenant.document, path=path, problem=problem, hint=hint, cluster=cluster
+                    )
 
 
 def check_namespace_labels(view: View) -> Iterator[Remark]:
@@ -53,8 +55,8 @@ def check_namespaces(view: View) -> Iterator[Remark]:
         queues = view.of(cluster, "ClusterQueue")
         for entry in queues.values():
             if at(entry.manifest, "spec", "namespaceSelector") is None:
-                problem = "without a namespaceSelector the queue takes jobs of no namespace"
-                hint = "add a Tenant for it, or a namespaceSelector: {} for all"
+                problem = "without a namespaceSelector the queue accepts jobs of no namespace"
+                hint = "add a Tenant for it, or namespaceSelector: {} for all"
                 yield about(entry, "KF066", ("spec", "namespaceSelector"), problem, hint)
         for entry in view.of(cluster, "LocalQueue").values():
             queue = queues.get(("", as_text(at(entry.manifest, "spec", "clusterQueue"))))
@@ -70,18 +72,18 @@ def _check_is_selected(view: View, entry: DesiredObject, queue: DesiredObject) -
         return
     if not selector.matches({NAMESPACE_LABEL: entry.ref.namespace, **(labels or {})}):
         problem = f"the namespaceSelector of queue {queue.ref.name} does not select namespace {entry.ref.namespace}"
-        hint = "its jobs would wait for ever; label the namespace, or widen the selector"
+        hint = "its jobs would wait forever; label the namespace, or widen the selector"
         path = ("spec", "clusterQueue") if entry.document.kind == "LocalQueue" else ("spec", "namespaces")
         yield about(entry, "KF067", path, problem, hint)
 
 
 def _labels_of(view: View, entry: DesiredObject) -> Mapping[str, str] | None:
-    """The labels of the namespace, or None where the fleet does not hold it."""
+    """Return the labels of the namespace, or None if the fleet does not contain it."""
     namespace = view.of(entry.ref.cluster, "Namespace").get(("", entry.ref.namespace))
     return None if namespace is None else as_map(at(namespace.manifest, "metadata", "labels"))
 
 
 def _is_decidable(selector: LabelSelector, labels: Mapping[str, str] | None) -> bool:
-    """Whether the fleet knows enough labels: of a namespace that it does not hold it knows the name only."""
+    """Whether the fleet knows enough labels: of a namespace that it does not contain, it knows the name only."""
     keys = {*selector.labels, *(requirement.key for requirement in selector.expressions)}
     return labels is not None or keys <= {NAMESPACE_LABEL}

@@ -15,10 +15,12 @@ def check_releases(view: View) -> Iterator[Remark]:
     for name, version in view.versions.items():
         document = view.clusters[name].document
         if not is_supported(version):
-            problem = f"Kueue {version} is older than {OLDEST}, the oldest that kfleet can write for"
+            problem = f"Kueue {version} is older than {OLDEST}, the oldest release that kfleet supports"
             yield Remark("KF010", document, VERSION, problem, f"upgrade Kueue; {NEWEST} is the newest known")
         if (version.major, version.minor) > (NEWEST.major, NEWEST.minor):
-            problem = f"Kueue {version} is newer than {NEWEST}, the newest that kfleet knows: it is taken for that one"
+            problem = (
+                f"Kueue {version} is newer than {NEWEST}, the newest known release: kfleet treats it like that one"
+            )
             yield Remark("KF012", document, VERSION, problem)
 
 
@@ -27,9 +29,7 @@ def check_api_versions(view: View) -> Iterator[Remark]:
         version = entry.document.api_version.rpartition("/")[2]
         if is_kueue(entry.document) and version in OLD_VERSIONS and entry.document.kind in KIND_BY_NAME:
             notes = "; ".join(to_canonical(entry.manifest).notes)
-            problem = f"{version} is translated to the version that the cluster serves" + (
-                f": {notes}" if notes else ""
-            )
+            problem = f"{version} is converted to the version that the cluster serves" + (f": {notes}" if notes else "")
             hint = f"write it as {GROUP}/{CANONICAL}, which Kueue {V1BETA2_SINCE} and newer serve"
             yield Remark("KF013", entry.document, ("apiVersion",), problem, hint)
 

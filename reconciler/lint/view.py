@@ -1,13 +1,14 @@
-"""The fleet with everything that rules look up again and again, found once."""
+"""The fleet, with indexes for everything that rules look up repeatedly."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reconciler.desired import Desired, DesiredObject, offline_api
 from reconciler.kueue.kinds import GROUP, OLDEST, KueueVersion
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.objects import ClusterName, Ref
+from reconciler.render.model import Desired, DesiredObject
+from reconciler.render.served_version import offline_api
 from reconciler.spec.document import Document, FieldPath
 from reconciler.spec.model import Cluster, FleetSpec
 
@@ -20,7 +21,7 @@ INDEXED_GROUPS = ("", GROUP)
 
 @dataclass(frozen=True, slots=True)
 class PlacedQuota:
-    """One quota of a ClusterQueue or a Cohort, and where in its manifest it stands."""
+    """One quota of a ClusterQueue or a Cohort, and its path in the manifest."""
 
     path: FieldPath
     flavor: str
@@ -30,9 +31,9 @@ class PlacedQuota:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """`objects` holds a cluster's objects of a kind by namespace and name; `unknown` the flavors without a capacity.
+    """`objects` has a cluster's objects of a kind by namespace and name; `unknown` the flavors without a capacity.
 
-    `quotas` holds what ClusterQueues and Cohorts give out.
+    `quotas` are those of ClusterQueues and Cohorts.
     """
 
     spec: FleetSpec
@@ -50,7 +51,7 @@ class View:
         return self.objects.get((cluster, kind), NO_OBJECTS)
 
     def every(self, *kinds: str) -> Iterator[DesiredObject]:
-        """The objects of these kinds on all clusters, in the order of the fleet."""
+        """Return the objects of these kinds on all clusters, in the order of the fleet."""
         for cluster in self.clusters:
             for kind in kinds:
                 yield from self.of(cluster, kind).values()
@@ -88,7 +89,7 @@ def documents_of(spec: FleetSpec) -> Iterator[Document]:
 
 
 def is_native(entry: DesiredObject) -> bool:
-    """Whether the document is the object itself: its fields are those of the object."""
+    """Whether the document is the object itself, so that its fields are those of the object."""
     return entry.document.kind == entry.ref.kind and entry.document.group == entry.ref.group
 
 
@@ -105,7 +106,7 @@ def _placed_quotas(entry: DesiredObject) -> Iterator[PlacedQuota]:
 
 
 def flavors_of(entry: DesiredObject) -> dict[str, FieldPath]:
-    """The flavors that a ClusterQueue or a Cohort names, each with its place."""
+    """Return the flavors that a ClusterQueue or a Cohort names, each with its path."""
     return {
         as_text(at(flavor, "name")): ("spec", "resourceGroups", number, "flavors", position, "name")
         for number, group in enumerate(as_list(at(entry.manifest, "spec", "resourceGroups")))

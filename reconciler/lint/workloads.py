@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 
-from reconciler.kueue.labels import QUEUE_LABEL
 from reconciler.kueue.reading import as_text, at
+from reconciler.kueue.resources import QUEUE_LABEL
 from reconciler.lint.model import Remark
 from reconciler.lint.remarks import misnamed
 from reconciler.lint.view import View
@@ -12,7 +12,7 @@ from reconciler.spec.document import FieldPath
 from reconciler.spec.model import NativeObject
 
 LABELS: FieldPath = ("metadata", "labels")
-# Where each kind of job keeps the label that Kueue reads. MiniClusters have rules of their own.
+# The path of the label that Kueue reads, for each kind of job. MiniClusters have separate rules.
 JOBS: Mapping[tuple[str, str], FieldPath] = {
     ("batch", "Job"): LABELS,
     ("batch", "CronJob"): ("spec", "jobTemplate", "metadata", "labels"),
@@ -41,7 +41,7 @@ def check_jobs(view: View) -> Iterator[Remark]:
         if queue:
             yield from _check_queue(view, entry, (*path, QUEUE_LABEL), queue)
         else:
-            problem = f"the {entry.document.kind} has no label {QUEUE_LABEL}: it runs at once, past every queue"
+            problem = f"the {entry.document.kind} has no label {QUEUE_LABEL}: it runs at once and bypasses every queue"
             yield Remark("KF015", entry.document, path, problem, "label it with the name of a LocalQueue")
 
 
@@ -52,6 +52,8 @@ def _check_queue(view: View, entry: NativeObject, path: FieldPath, queue: str) -
         if (namespace, queue) not in known:
             names = [name for there, name in known if there == namespace]
             problem = f"there is no LocalQueue {namespace}/{queue} in the fleet"
-            hint = "the job would wait for ever"
-            remark = Remark("KF016", entry.document, path, problem, hint, cluster.name)
+            hint = "the job would wait forever"
+            remark = Remark(
+                rule="KF016", document=entry.document, path=path, problem=problem, hint=hint, cluster=cluster.name
+            )
             yield misnamed(remark, queue, names)

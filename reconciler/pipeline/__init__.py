@@ -1,4 +1,12 @@
-"""The line as a few short functions: every way to run kfleet is a prefix of it.
+"""The line, one file and one function per stage. Every command and the controller call these, in this order.
 
-Two files, because what needs no cluster should not wait for the import of what does.
+    load      git           ──► Revision      spec, what it renders by itself, lint findings
+    observe   clusters, NATS ─► Snapshot      what later stages need to know about clusters and buses
+    render    pure          ──► Rendered      the objects of each cluster
+    compare   clusters      ──► Comparison    what each object is and would become
+    plan      pure          ──► Plan          changes, guards, preflight, placements
+    apply     clusters      ──► outcomes      the lease, the ledger, objects, ClusterMetrics
+    report    clusters      ──► health issues what does not work although it was written
+
+`capacity` and `removal` hold the parts of `observe` that talk to message buses and to removed clusters.
 """

@@ -1,102 +1,98 @@
-"""Live capacity in the line: listen, look, lay it beside what is remembered, and remember it."""
+"""The part of `observe` and `apply` that is about live capacity: message buses, the ledger, ClusterMetrics."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
-from reconciler.capacity.conditions import find_overcommit, find_silent
-from reconciler.capacity.counted import count_capacities, count_pools
+from reconciler.capacity.cluster_metrics import publish_metrics
 from reconciler.capacity.ledger import is_worth_writing
 from reconciler.capacity.message import problem_of_message
-from reconciler.capacity.model import CapacityLook
+from reconciler.capacity.model import ObservedCapacity
+from reconciler.capacity.observe import Buses, ledger_place, observe_capacity
 from reconciler.capacity.sources import Sources, find_sources
-from reconciler.desired import Desired, compute_observed
+from reconciler.capacity.store import Kept, keep_ledger, with_live_master_queues
+from reconciler.clients.protocols import ClusterClient
 from reconciler.errors import BusError, ClusterError
 from reconciler.objects import ClusterName
-from reconciler.observations.capacity import Buses, ledger_place, observe_capacity
-from reconciler.observations.ledger import Kept, keep_ledger
-from reconciler.observations.masterqueues import with_live_master_queues
-from reconciler.observations.publishing import publish_metrics
-from reconciler.observed import Observations
-from reconciler.pipeline.offline import Computed
-from reconciler.ports import ClusterPort
-from reconciler.spec import FleetSpec
-from reconciler.spec.keeper import keeper_of
+from reconciler.spec.model import FleetSpec
 from reconciler.spec.nats import Bus
+from reconciler.spec.roles import home_cluster
 
 log = logging.getLogger(__name__)
 
-OBSERVE_FOR = timedelta(seconds=35)
+# Long enough for a pool with the usual timeouts to become stale. The wait ends early when all pools were heard.
+OBSERVE_FOR = timedelta(minutes=2)
 
-Ports = Mapping[ClusterName, ClusterPort]
+Clients = Mapping[ClusterName, ClusterClient]
 
 
 @dataclass(frozen=True, slots=True)
-class Looking:
-    """How live capacity is learnt in a run.
+class ObserveOptions:
+    """How live capacity is observed in a run.
 
-    `recorded` is a look of another time, which stands in for one. Who looks again and again keeps its message buses
-    open and its ledger at hand (`buses`, `kept`), and does not wait.
+    `recorded` replaces an observation. The controller keeps its message buses open and its ledger in memory (`buses`,
+    `kept`), and does not wait. `spec` is the spec with the MasterQueues of the manager, if they were read already.
     """
 
     observe_for: timedelta = OBSERVE_FOR
-    recorded: CapacityLook | None = None
+    recorded: ObservedCapacity | None = None
     buses: Buses | None = None
     kept: Kept | None = None
+    spec: FleetSpec | None = None
 
 
-NOW = Looking()
+NOW = ObserveOptions()
 
 
-def with_master_queues(computed: Computed, ports: Ports) -> Computed:
-    """The same revision, with the MasterQueues that lie on the manager where the Fleet says so."""
-    if not computed.spec.fleet.has_live_master_queues:
-        return computed
-    keeper = keeper_of(computed.spec).name
-    if keeper not in ports:
-        raise ClusterError(keeper, "not reachable; without its MasterQueues the fleet is not known")
-    return replace(computed, spec=with_live_master_queues(computed.spec, ports[keeper]))
+def read_master_queues(spec: FleetSpec, clients: Clients) -> FleetSpec:
+    """The spec with the MasterQueues of the manager, if the Fleet asks for them."""
+    if not spec.fleet.has_live_master_queues:
+        return spec
+    home = home_cluster(spec).name
+    if home not in clients:
+        raise ClusterError(home, "not reachable; without its MasterQueues the fleet is not known")
+    return with_live_master_queues(spec, clients[home])
 
 
-def look_at_capacity(spec: FleetSpec, ports: Ports, looking: Looking) -> CapacityLook | None:
-    """None where nothing of the fleet is observed."""
-    if looking.recorded is not None:
-        return looking.recorded
-    if looking.buses is not None:
-        return observe_capacity(spec, ports, looking.buses, looking.observe_for, looking.kept)
-    with listening(spec, ports) as buses:
-        return observe_capacity(spec, ports, buses, looking.observe_for, looking.kept)
+def observe_sources(spec: FleetSpec, clients: Clients, options: ObserveOptions) -> ObservedCapacity | None:
+    """None if no flavor or queue of the fleet depends on live capacity."""
+    if options.recorded is not None:
+        return options.recorded
+    if options.buses is not None:
+        return observe_capacity(spec, clients, options.buses, options.observe_for, options.kept)
+    with listening(spec, clients) as buses:
+        return observe_capacity(spec, clients, buses, options.observe_for, options.kept)
 
 
 @contextmanager
-def listening(spec: FleetSpec, ports: Ports) -> Iterator[Buses]:
+def listening(spec: FleetSpec, clients: Clients) -> Iterator[Buses]:
     """The message buses of a fleet, heard from now on."""
     sources = find_sources(spec)
-    buses = open_buses(spec, sources, ports, sources.buses)
+    buses = open_buses(spec, sources, clients, sources.buses)
     try:
         yield buses
     finally:
-        for bus in buses.ports.values():
+        for bus in buses.clients.values():
             bus.close()
 
 
-def open_buses(spec: FleetSpec, sources: Sources, ports: Ports, chosen: Iterable[Bus]) -> Buses:
+def open_buses(spec: FleetSpec, sources: Sources, clients: Clients, chosen: Iterable[Bus]) -> Buses:
     buses = tuple(chosen)
     if not buses:
         return Buses()
     # Only fleets with pools wait for the import of the library.
-    from reconciler.edges.nats import NatsFeed  # noqa: PLC0415
-    from reconciler.edges.nats_login import find_login  # noqa: PLC0415
+    from reconciler.clients.nats import NatsFeed  # noqa: PLC0415
+    from reconciler.clients.nats_login import find_login  # noqa: PLC0415
 
-    keeper = keeper_of(spec)
+    home = home_cluster(spec)
     opened: dict[str, NatsFeed] = {}
     problems: dict[str, str] = {}
     for bus in buses:
         try:
-            login = find_login(bus, ports.get(keeper.name), keeper.kueue.namespace)
+            login = find_login(bus, clients.get(home.name), home.kueue.namespace)
         except BusError as error:
             problems[bus.name] = error.problem
         else:
@@ -109,66 +105,36 @@ def _is_asked(sources: Sources, bus: str, subject: str) -> bool:
     return sources.find_pool(bus, subject) is not None
 
 
-def with_look(spec: FleetSpec, seen: Observations, look: CapacityLook | None) -> Observations:
-    if look is None:
-        return seen
-    return replace(
-        seen,
-        capacities=count_capacities(spec, look.ledger),
-        pools=count_pools(look.ledger),
-        usage=look.usage,
-        gaps=(*seen.gaps, *look.gaps),
-    )
-
-
-def conditions_of(desired: Desired, look: CapacityLook | None) -> tuple[str, ...]:
-    """What somebody should know about the capacity, and about the quotas that come of it."""
-    if look is None:
-        return ()
-    # A quota that nobody saw is not what will stand in the cluster.
-    objects = ((entry.ref, entry.manifest) for entry in desired.objects if not entry.unseen)
-    return (*look.conditions, *find_silent(look.ledger), *find_overcommit(objects, look.usage))
-
-
-def with_recorded(computed: Computed, look: CapacityLook | None) -> Computed:
-    """The same revision, with the objects that it means for a recorded look."""
-    if look is None:
-        return computed
-    seen = with_look(computed.spec, computed.seen, look)
-    desired = compute_observed(computed.spec, seen)
-    return replace(computed, desired=desired, seen=seen, look=look, conditions=conditions_of(desired, look))
-
-
 def refuse_unread(spec: FleetSpec, unread: str) -> None:
-    """A ledger that could not be read is none that is empty: by an empty one pools would lose their quota."""
+    """A ledger that could not be read is not empty: with an empty one, pools would lose their quota."""
     if unread:
         why = f"its ledger cannot be read: {unread}; without it nothing is written to any cluster"
-        raise ClusterError(keeper_of(spec).name, why)
+        raise ClusterError(home_cluster(spec).name, why)
 
 
-def publish(spec: FleetSpec, ports: Ports, forbidden: Callable[[], str] = str) -> None:
-    """Pass on what is seen of clusters, where the spec asks for it. Nobody's queue depends on it.
+def publish(spec: FleetSpec, clients: Clients, forbidden: Callable[[], str] = str) -> None:
+    """Write the ClusterMetrics that the spec asks for. No queue depends on them.
 
-    Nothing more is written once `forbidden` says why not.
+    Writing stops as soon as `forbidden` gives a reason.
     """
     manager = spec.manager
     for cluster in spec.clusters:
         if forbidden():
             return
-        if not cluster.has_published_metrics or manager is None or not {manager.name, cluster.name} <= ports.keys():
+        if not cluster.has_published_metrics or manager is None or not {manager.name, cluster.name} <= clients.keys():
             continue
         try:
-            publish_metrics(ports[manager.name], ports[cluster.name])
+            publish_metrics(clients[manager.name], clients[cluster.name])
         except ClusterError as error:
             log.warning("metrics not published", extra={"cluster": cluster.name, "problem": error.problem})
 
 
-def remember(spec: FleetSpec, ports: Ports, look: CapacityLook | None) -> None:
-    """Keep the ledger for the next run, where it says something new."""
-    port = ports.get(keeper_of(spec).name)
-    if look is not None and port is not None and is_worth_writing(look.kept, look.ledger):
+def remember(spec: FleetSpec, clients: Clients, look: ObservedCapacity | None) -> None:
+    """Write the ledger for the next run, if it holds something new."""
+    client = clients.get(home_cluster(spec).name)
+    if look is not None and client is not None and is_worth_writing(look.kept, look.ledger):
         try:
-            keep_ledger(port, ledger_place(spec), look.ledger)
+            keep_ledger(client, ledger_place(spec), look.ledger)
         except ClusterError as error:
-            # The next run recalls the pools from the objects of the clusters; no queue has to wait for that.
-            log.warning("ledger not kept", extra={"cluster": port.cluster, "problem": error.problem})
+            # The next run recovers the pools from the objects of the clusters, so no queue has to wait.
+            log.warning("ledger not written", extra={"cluster": client.cluster, "problem": error.problem})

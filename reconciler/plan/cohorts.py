@@ -1,14 +1,14 @@
-"""Finds an order of writing cohorts in which no moment shows a cycle: Kueue does not refuse one, and stops over it."""
+"""Finds a write order for cohorts without a temporary cycle: Kueue accepts a cycle, and then stops working."""
 
 from collections.abc import Iterable, Mapping
 
-from reconciler.kueue.cohorts import find_cycles, show_cycle
+from reconciler.kueue.quota_tree import find_cycles, show_cycle
 from reconciler.kueue.upgrade import to_canonical
 from reconciler.objects import ClusterName, Manifest, Ref
-from reconciler.ownership.fields import owners_at
-from reconciler.ownership.takeover import predecessor_of
 from reconciler.plan.fields import FIELD_MANAGER
 from reconciler.plan.model import Action, Change, Refusal, Refused
+from reconciler.state.managed_fields import owners_at
+from reconciler.state.takeover import predecessor_of
 
 KIND = "Cohort"
 _WRITES = {Action.CREATE, Action.UPDATE, Action.REPLACE}
@@ -18,7 +18,7 @@ _PARENTS = (("spec", "parentName"), ("spec", "parent"))
 def order_cohorts(
     cluster: ClusterName, changes: Iterable[Change], live: Mapping[Ref, Manifest]
 ) -> tuple[tuple[Change, ...], Refusal | None]:
-    """The changes with their cohorts in a safe order; a refusal where there is none."""
+    """The changes with their cohorts in a safe order, or a refusal if no order is safe."""
     known = tuple(changes)
     waiting = [change for change in known if change.ref.kind == KIND and change.action in _WRITES and change.manifest]
     state: Mapping[str, Manifest] = {
@@ -39,7 +39,7 @@ def order_cohorts(
 
 
 def _result(change: Change, live: Manifest | None) -> Manifest:
-    """What a write leaves behind: a parent that others set stays where the fleet names none."""
+    """The cohort after the write. If the fleet sets no parent, a parent that another field manager set stays."""
     wanted = to_canonical(change.manifest or {}).manifest
     parent = None if live is None else (to_canonical(live).manifest.get("spec") or {}).get("parentName")
     spec = wanted.get("spec") or {}
@@ -49,19 +49,21 @@ def _result(change: Change, live: Manifest | None) -> Manifest:
 
 
 def _goes(live: Manifest, change: Change) -> bool:
-    """Whether nobody else owns the parent that kfleet, or whom it takes over from, has set and names no more."""
+    """Whether the parent is removed: explicitly, or because only kfleet or its predecessor owns it."""
+    if any(keys[-1] in {"f:parentName", "f:parent"} for keys in change.removed):
+        return True
     ours = {FIELD_MANAGER, predecessor_of(live)} if change.is_taken_over else {FIELD_MANAGER}
     owners = {owner for path in _PARENTS for owner in owners_at(live, path, but="")}
     return bool(owners) and owners <= ours
 
 
 def _new_cycles(state: Mapping[str, Manifest], name: str, after: Mapping[str, Manifest]) -> list[tuple[str, ...]]:
-    """Those that this write would close; a cycle that is there already must not keep others from being mended."""
+    """Cycles that this write would close. An existing cycle must not keep kfleet from writing other cohorts."""
     known = find_cycles(state.values())
     return [cycle for cycle in find_cycles({**state, name: after[name]}.values()) if cycle not in known]
 
 
 def _in_place(known: tuple[Change, ...], ordered: list[Change]) -> tuple[Change, ...]:
-    """Cohorts are written one after another; everything else of their wave is not affected by their order."""
+    """Sort the changes. Cohorts are written one by one; their order does not affect other objects of their wave."""
     positions = {change.ref: number for number, change in enumerate(ordered)}
     return tuple(sorted(known, key=lambda change: (change.wave, positions.get(change.ref, -1), change.ref)))

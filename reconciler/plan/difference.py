@@ -1,6 +1,7 @@
 """The fields in which two values differ, found by deepdiff.
 
-A module of its own, because deepdiff takes a third of a second to import, and a plan with nothing to do never needs it.
+This is a separate module because importing deepdiff takes a third of a second, and a plan without changes never needs
+it.
 """
 
 from collections.abc import Iterator
@@ -9,13 +10,13 @@ from typing import Any
 from deepdiff import DeepDiff
 from deepdiff.operator import BaseOperatorPlus
 
-from reconciler.ownership.values import is_equal, is_quantity
+from reconciler.state.values import is_equal, is_quantity
 
 Path = tuple[str | int, ...]
 
 
 def differences(old: Any, new: Any) -> Iterator[tuple[Path, Any, Any]]:
-    """Paths with the value before and after; None stands for a field that is not there."""
+    """Paths with the value before and after; None stands for a missing field."""
     before, after = _unequal_parts(old, new)
     found = DeepDiff(
         before, after, view="tree", threshold_to_diff_deeper=0, custom_operators=[_SameQuantity()], verbose_level=2
@@ -29,7 +30,7 @@ def differences(old: Any, new: Any) -> Iterator[tuple[Path, Any, Any]]:
 
 
 def _unequal_parts(old: Any, new: Any) -> tuple[Any, Any]:
-    """Both values without what is the same in them: deepdiff would look at every leaf of it, and takes its time."""
+    """Both values without their equal parts: deepdiff would visit every leaf of these, and is slow."""
     if isinstance(old, dict) and isinstance(new, dict):
         names = [name for name in old if name in new and not _is_same(old[name], new[name])]
         parts = {name: _unequal_parts(old[name], new[name]) for name in names}
@@ -53,7 +54,7 @@ def _is_same(one: Any, other: Any) -> bool:
 
 
 class _SameQuantity(BaseOperatorPlus):
-    """Tells deepdiff that `9`, `"9"` and `9000m` are no difference."""
+    """Makes deepdiff treat `9`, `"9"` and `9000m` as equal quantities."""
 
     def match(self, level: Any) -> bool:
         return is_quantity(_names(level)) and is_equal(level.t1, level.t2, _names(level))

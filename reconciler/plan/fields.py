@@ -1,33 +1,98 @@
-"""The fields in which two states of an object differ, and where each difference comes from."""
+"""Finds the cause of a changed field: drift in the cluster, a change in git, or a new observation.
 
-import hashlib
+kfleet compares with the value that was desired when the object was last written. Items of a list are identified by
+their position, as in the differences themselves. For a Secret no desired values are stored; there kfleet checks
+whether the field is still as kfleet applied it.
+"""
+
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
-
-from reconciler.kueue.defaults import with_defaults
-from reconciler.ownership.content import LAST_APPLIED, content
-from reconciler.ownership.dress import is_dress
-from reconciler.ownership.fields import owners_at
-from reconciler.ownership.takeover import abandoned_fields, predecessor_of
-from reconciler.ownership.values import is_equal
-from reconciler.plan.causes import history_of
-from reconciler.plan.masking import masked
+from reconciler.kueue.fields import with_defaults
+from reconciler.objects import Manifest
+from reconciler.plan.masking import masked_change
 from reconciler.plan.model import Cause, FieldChange
-from reconciler.prediction import Prediction
+from reconciler.state.managed_fields import is_applied_at, owners_at
+from reconciler.state.manual_edits import is_covered
+from reconciler.state.model import Prediction
+from reconciler.state.takeover import abandoned_fields, predecessor_of
+from reconciler.state.tracking import (
+    BY_SPEC,
+    Fingerprints,
+    Path,
+    desired_field_hashes,
+    fingerprints,
+    is_same_origin,
+    is_tracking_field,
+    recorded_fields,
+    recorded_name,
+    wanted_hash,
+)
+from reconciler.state.values import LAST_APPLIED, SECRET_KINDS, content, is_equal
 
 FIELD_MANAGER = "kfleet"
 
-Path = tuple[str | int, ...]
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The desired state of an object now, and when it was last written.
+
+    `by_spec` is the desired state by git alone, where observations change it. `whole` is the cause of every change,
+    where the single fields cannot be distinguished. `moved` is the cause of a changed desired value that no field hash
+    explains. `applied` is a live Secret, and the field manager whose fields in it count as applied.
+    """
+
+    by_spec: Manifest | None
+    whole: Cause | None
+    moved: Cause
+    now: Fingerprints = frozenset()
+    then: Fingerprints = frozenset()
+    applied: tuple[Manifest, str] | None = field(default=None, repr=False)
+
+    def cause(self, path: Path, old: Any, new: Any) -> Cause:
+        if self.applied is not None and is_applied_at(self.applied[0], path, self.applied[1]):
+            return Cause.SPEC
+        if self.whole is not None:
+            return self.whole
+        wanted = fingerprints(new, path) & self.now
+        is_same_desired = wanted <= self.then if wanted else not fingerprints(old, path) & self.then
+        if is_same_desired:
+            return Cause.DRIFT
+        said = fingerprints(_value_at(self.by_spec, path), path, BY_SPEC) & self.now
+        return Cause.OBSERVATION if said and said <= self.then else self.moved
+
+
+def history_of(prediction: Prediction, manager: str) -> History:
+    entry, live = prediction.entry, prediction.live or {}
+    name, then = recorded_name(live), recorded_fields(live)
+    moved = Cause.OBSERVATION if is_same_origin(entry, name) else Cause.SPEC
+    if entry.ref.kind in SECRET_KINDS:
+        whole = Cause.DRIFT if name == wanted_hash(entry) else Cause.SPEC
+        return History(None, whole, Cause.SPEC, applied=(live, manager) if live else None)
+    if name == wanted_hash(entry):
+        return History(entry.by_spec, Cause.DRIFT, moved)
+    if not then:
+        return History(entry.by_spec, moved, moved)
+    return History(entry.by_spec, None, moved, desired_field_hashes(prediction.wanted, entry), then)
+
+
+def _value_at(value: Any, path: Path) -> Any:
+    for step in path:
+        if isinstance(value, Mapping):
+            value = value.get(str(step))
+        else:
+            is_item = isinstance(value, list | tuple) and isinstance(step, int) and step < len(value)
+            value = value[step] if is_item else None
+    return value
 
 
 def changed_fields(prediction: Prediction) -> tuple[FieldChange, ...]:
-    """What would change in a live object, without kfleet's own book-keeping."""
+    """The fields that would change in a live object, without kfleet's own tracking metadata."""
     live = prediction.live or {}
     result = _laid_over(live, prediction.wanted) if prediction.result is None else prediction.result
-    found = [row for row in differences(content(live), content(result)) if not is_dress(row[0])]
-    history = history_of(prediction) if found else None
+    found = [row for row in differences(content(live), content(result)) if not is_tracking_field(row[0])]
+    history = history_of(prediction, FIELD_MANAGER) if found else None
     kind = prediction.ref.kind
     return tuple(
         _field(kind, path, old, new, history.cause(path, old, new), ", ".join(owners_at(live, path, but=FIELD_MANAGER)))
@@ -37,51 +102,49 @@ def changed_fields(prediction: Prediction) -> tuple[FieldChange, ...]:
 
 
 def abandoned(prediction: Prediction) -> tuple[FieldChange, ...]:
-    """Fields that go because a predecessor owned them and the fleet, which takes over, does not name them."""
+    """Fields that are removed because a predecessor owned them and the fleet, which takes over, does not set them."""
     live = prediction.live or {}
     filled = with_defaults(prediction.entry.manifest)
     return tuple(
         removal(prediction.ref.kind, path, old, predecessor_of(live))
         for path, old in abandoned_fields(live, prediction.wanted)
-        if path[-1] != LAST_APPLIED and path != ("metadata", "annotations") and not is_equal(_at(filled, path), old)
+        if not is_covered(path, prediction.unnamed)
+        and path[-1] != LAST_APPLIED
+        and path != ("metadata", "annotations")
+        and not is_equal(_at(filled, path), old)
     )
 
 
 def removal(kind: str, path: Path, old: Any, owner: str) -> FieldChange:
-    """A field that goes because git does not name it, although somebody else holds it."""
+    """A field that is removed because git does not contain it, although another field manager owns it."""
     return _field(kind, path, old, None, Cause.SPEC, owner)
 
 
 def _at(value: Any, path: Path) -> Any:
-    """What the server fills in again at once is no change."""
+    """The value at a path. A value that the API server would default again at once is not a change."""
     for step in path:
         value = value.get(step) if isinstance(value, Mapping) else None
     return value
 
 
 def _field(kind: str, path: Path, old: Any, new: Any, cause: Cause, owner: str) -> FieldChange:
-    """Masked here, where it comes into the plan: what is not in it cannot be shown by anybody."""
+    """A changed field. It is masked here, before it enters the plan, so that no output can show a secret."""
     text = path_text(path)
-    return FieldChange(text, masked(kind, text, old), masked(kind, text, new), cause, owner)
+    return FieldChange(text, *masked_change(kind, text, old, new), cause, owner)
 
 
 def _laid_over(live: Any, wanted: Any) -> Any:
-    """What becomes of an object as far as that can be told without the server: the wanted fields, and all others."""
+    """The merged object, as far as it is known without a dry run: the desired fields, and all others unchanged."""
     if not isinstance(live, Mapping) or not isinstance(wanted, Mapping):
         return wanted
     return {**live, **{name: _laid_over(live.get(name), value) for name, value in wanted.items()}}
 
 
-def digest(value: Any) -> str:
-    """A short name for a content."""
-    return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
-
-
 def differences(old: Any, new: Any) -> Iterator[tuple[Path, Any, Any]]:
-    """Paths with the value before and after; that nothing differs is told without any help."""
+    """Paths with the value before and after. Equal values are found here, without importing deepdiff."""
     if is_equal(old, new):
         return
-    from reconciler.plan import difference  # noqa: PLC0415  (see the top of that file)
+    from reconciler.plan import difference  # noqa: PLC0415  (see the docstring of that module)
 
     yield from difference.differences(old, new)
 

@@ -1,81 +1,185 @@
-"""Guards: reasons to write nothing at all, to one cluster or to the fleet. Each is a small function with facts."""
+"""Guards: each refuses a plan that would damage a fleet, with the reason and the remedy."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from reconciler.desired.masterqueue import is_asked_pool
-from reconciler.objects import ClusterName
-from reconciler.ownership.applyset import FLEET, TOOL
-from reconciler.plan.departures import is_departed
-from reconciler.plan.model import Action, Change, Refusal, Refused
+from reconciler.capacity.masterqueue import is_asked_pool
+from reconciler.multikueue.plan import is_removed
+from reconciler.multikueue.render import FLAVOR
+from reconciler.objects import ClusterName, Manifest, Ref
+from reconciler.plan.model import Action, Change, Reason, Refusal, Refused
 from reconciler.plan.prune import count_members
-from reconciler.prediction import ClusterView
-from reconciler.spec.choices import PrunePolicy
+from reconciler.plan.servers import NEW_NAME
+from reconciler.spec.enums import PrunePolicy
 from reconciler.spec.model import FleetSpec
+from reconciler.spec.roles import home_cluster
+from reconciler.state.applyset import MEMBER_LABEL, TOOL
+from reconciler.state.model import ClusterView
+from reconciler.state.queues import is_stopped
+
+_SHOWN = 3
+
+
+def join_foreign(spec: FleetSpec, view: ClusterView, refusals: Iterable[Refusal]) -> Iterator[Refusal]:
+    """Join refusals about objects of the same foreign owner. On the home cluster the result stops the whole fleet.
+
+    The home cluster holds what a fleet has only once. Otherwise a renamed fleet, or a second fleet on the same manager,
+    would already write to the workers.
+    """
+    by_owner: dict[str, list[Refusal]] = {}
+    for refusal in refusals:
+        if refusal.reason is Refused.FOREIGN and refusal.ref:
+            by_owner.setdefault(_foreign_owner(view, refusal.ref), []).append(refusal)
+        else:
+            yield refusal
+    for owner, found in by_owner.items():
+        refs = [refusal.ref for refusal in found if refusal.ref]
+        is_sending = any((ref.kind, ref.name) == ("ResourceFlavor", FLAVOR) for ref in refs)
+        if len(refs) == 1 and not is_sending:
+            yield from found
+            continue
+        cluster = None if view.name == home_cluster(spec).name else view.name
+        yield Refusal(Refused.FOREIGN, _problem(view, owner, refs, is_sending=is_sending), cluster)
+
+
+def _problem(view: ClusterView, owner: str, refs: list[Ref], *, is_sending: bool) -> str:
+    listed = ", ".join(str(ref) for ref in refs[:_SHOWN])
+    more = f" and {len(refs) - _SHOWN} more" if len(refs) > _SHOWN else ""
+    name = view.fleets.get(owner, "")
+    renamed = f"if this fleet was renamed, rename it back to {name}; " if name else ""
+    separate = (
+        "two fleets that use MultiKueue need two managers, or must be merged"
+        if is_sending
+        else "two fleets cannot have objects of the same name: rename the objects, or remove them from one fleet"
+    )
+    return f"{listed}{more} belong to {f'the fleet {name}' if name else owner}; {renamed}{separate}"
+
+
+def _foreign_owner(view: ClusterView, ref: Ref) -> str:
+    return str((view.live[ref]["metadata"].get("labels") or {}).get(MEMBER_LABEL, ""))
 
 
 def guard_identity(spec: FleetSpec, view: ClusterView) -> Iterator[Refusal]:
-    """A context that points to another cluster than before would make kfleet tidy up somebody else's house."""
+    """Refuse a context that points to another cluster than before: kfleet would prune objects of another fleet."""
     known = view.inventory
     if known is None:
         return
     if known.tool and known.tool != TOOL:
-        way_out = "give the fleet another name, or delete that ConfigMap when the other tool has let go of its objects"
-        problem = f"the applyset {view.set_name.namespace}/{view.set_name.name} was made by {known.tool}; {way_out}"
+        way_out = "give the fleet another name, or delete that ConfigMap when the other tool has released its objects"
+        problem = f"the ApplySet {view.set_name.namespace}/{view.set_name.name} was created by {known.tool}; {way_out}"
         yield Refusal(Refused.MOVED, problem, view.name)
     elif known.cluster and known.cluster != view.name:
         way_out = "check the access of both clusters in the fleet"
-        if is_departed(spec, ClusterName(known.cluster)):
-            way_out = "it can come in under its new name when all that the fleet has there under the old one is gone"
-        problem = f"it calls itself {known.cluster}; {way_out}"
+        if is_removed(spec, ClusterName(known.cluster)):
+            way_out = NEW_NAME
+        problem = f"its inventory names it {known.cluster}; {way_out}"
         yield Refusal(Refused.MOVED, problem, view.name)
     elif known.cluster_uid and known.cluster_uid != view.uid:
         problem = (
-            f"its uid is {view.uid}, and was {known.cluster_uid}; if that is right, delete the ConfigMap "
-            f"{view.set_name.namespace}/{view.set_name.name} there"
+            f"its uid is {view.uid}, and was {known.cluster_uid}; if the cluster was replaced on purpose, delete "
+            f"the ConfigMap {view.set_name.namespace}/{view.set_name.name} there"
         )
         yield Refusal(Refused.MOVED, problem, view.name)
 
 
 def guard_replacement(view: ClusterView, manager: ClusterView | None) -> Iterator[Refusal]:
-    """A cluster that was made anew knows nothing of the fleet; the manager remembers which one it was."""
+    """Refuse a cluster that was created anew. It has no inventory, but the manager's inventory has its former uid."""
     known = manager.inventory.fleet.get(view.name) if manager and manager.inventory else None
     if manager and known and known != view.uid:
-        forget = f"kubectl -n {manager.set_name.namespace} annotate configmap {manager.set_name.name} {FLEET}-"
-        problem = f"its uid is {view.uid}, and was {known}; if that is right, on {manager.name}: {forget}"
+        forget = manager.set_name.forget(view.name)
+        changed = f"its uid is {view.uid}, and was {known}"
+        problem = f"{changed}; if the cluster was replaced on purpose, run on {manager.name}: {forget}"
         yield Refusal(Refused.MOVED, problem, view.name)
 
 
+def guard_home(spec: FleetSpec, views: Sequence[ClusterView]) -> Iterator[Refusal]:
+    """Refuse to move the lease silently. In a fleet without a manager the first cluster by name holds it.
+
+    If a new cluster that sorts first took it, two replicas on two commits would write at the same time, each with its
+    own lease.
+    """
+    if spec.manager or spec.fleet.home:
+        return
+    names, home = {cluster.name for cluster in spec.clusters}, home_cluster(spec).name
+    recorded = {view.inventory.home for view in views if view.inventory} & names
+    if before := sorted(recorded - {home}):
+        problem = (
+            f"they are on {before[0]}, and {home} is the first cluster now; in the Fleet document, set homeCluster"
+        )
+        yield Refusal(Refused.HOME, f"{problem} to {before[0]} to keep them there, or to {home} to move them")
+
+
+def guard_source(spec: FleetSpec, views: Sequence[ClusterView]) -> Iterator[Refusal]:
+    """Refuse another source: a forgotten overlay, or another repository with a Fleet of the same name.
+
+    It would prune the objects that the former source created.
+    """
+    if spec.source is None or spec.source.is_accepted:
+        return
+    known = {view.name: view.inventory.source for view in views if view.inventory}
+    others = {name: source for name, source in known.items() if source and spec.source.is_other(source)}
+    if others:
+        names, before = ", ".join(others), next(iter(others.values()))
+        way_out = (
+            "if this is intended, repeat with --accept-source; another fleet needs another name in its Fleet document"
+        )
+        yield Refusal(Refused.SOURCE, f"on {names} from {before}, and this is {spec.source}; {way_out}")
+
+
+def guard_manager(spec: FleetSpec, former_jobs: Mapping[ClusterName, int | None]) -> Iterator[Refusal]:
+    """Refuse a new manager while workers run jobs of another one.
+
+    A manager's Kueue deletes every copy on its workers for which it has no job, and so the copies of another manager.
+    """
+    if former_jobs and spec.manager:
+        counts = (f"{name} ({'not counted' if count is None else count})" for name, count in former_jobs.items())
+        problem = (
+            f"jobs on {', '.join(counts)} were not dispatched by {spec.manager.name}, and its Kueue would delete them; "
+            "revert the change, set stopPolicy: Hold on the queues, and change the manager when the jobs have ended"
+        )
+        yield Refusal(Refused.MANAGED, problem)
+
+
 def guard_emptiness(views: Sequence[ClusterView], wanted: int) -> Iterator[Refusal]:
-    """An empty fleet is far more often a mistake (a wrong path, a bad merge) than a wish."""
+    """Refuse an empty fleet: it is usually a mistake (a wrong path, a bad merge)."""
     if not wanted and (held := sum(count_members(view) for view in views)):
-        problem = f"{held} objects would be deleted; delete them with kubectl if that is what you want"
+        problem = f"{held} objects would be deleted; if this is intended, delete them with kubectl"
         yield Refusal(Refused.EMPTY, problem)
 
 
 def guard_deletes(
     spec: FleetSpec, views: Sequence[ClusterView], changes: Iterable[Change], confirmed: int | None
 ) -> Iterator[Refusal]:
-    """Too many deletes stop the fleet; those of a cluster that left it stop nothing but its own tidying up.
+    """Refuse too many removals: none of them is started, and all other changes continue.
 
-    Flavors of pools that git still asks for do not count: they go when nobody has heard or used the pool for long
-    enough, and a site that is switched off must not stop all the others.
+    Removals that must still wait count as well, and so do replacements: twenty removals are twenty, even if only a few
+    are possible at a time. Removals that an earlier plan allowed and started do not count again.
+    Flavors of pools that git still declares do not count: they are removed when the pool has been silent and unused
+    for long enough, and a site that is switched off must not stop the removals of all others.
     """
-    deleted = [change.ref for change in changes if change.action is Action.DELETE]
-    deletes = len(deleted)
-    if not deletes or confirmed == deletes:
-        return
-    way_out = f"look at the plan, then repeat with --confirm-deletes {deletes}"
-    if confirmed is not None:
-        yield Refusal(Refused.TOO_MANY, f"{confirmed} were confirmed, but there are {deletes}; {way_out}")
-        return
     live = {view.name: view.live for view in views}
-    clusters = [ref.cluster for ref in deleted if not is_asked_pool(spec, live[ref.cluster][ref])]
-    departed = {name: None for name in clusters if is_departed(spec, name)}
+    removed = [change.ref for change in changes if _is_removal(change, live[change.ref.cluster])]
+    count = len(removed)
+    if not count or confirmed == count:
+        return
+    way_out = f"check the plan, then repeat with --confirm-deletes {count}"
+    if confirmed is not None:
+        yield Refusal(Refused.TOO_MANY, f"{confirmed} were confirmed, but there are {count}; {way_out}")
+        return
+    clusters = [ref.cluster for ref in removed if not is_asked_pool(spec, live[ref.cluster][ref])]
+    removed_clusters = {name: None for name in clusters if is_removed(spec, name)}
     policy, held = spec.fleet.policy.prune, sum(count_members(view) for view in views)
-    if problem := _excess(sum(name not in departed for name in clusters), held, policy):
+    if problem := _excess(sum(name not in removed_clusters for name in clusters), held, policy):
         yield Refusal(Refused.TOO_MANY, f"{problem}; {way_out}")
     elif problem := _excess(len(clusters), held, policy):
-        yield from (Refusal(Refused.TOO_MANY, f"{problem}; {way_out}", name) for name in departed)
+        yield from (Refusal(Refused.TOO_MANY, f"{problem}; {way_out}", name) for name in removed_clusters)
+
+
+def _is_removal(change: Change, live: Mapping[Ref, Manifest]) -> bool:
+    """Whether this plan deletes the object, or holds it for a later delete, and no earlier plan had allowed that."""
+    if change.action in {Action.DELETE, Action.REPLACE}:
+        return not is_stopped(live.get(change.ref) or {})
+    is_waiting = change.reason in {Reason.STOPPED, Reason.IN_USE} and change.is_unfinished_removal
+    return is_waiting and not is_stopped(live.get(change.ref) or {})
 
 
 def _excess(deletes: int, held: int, policy: PrunePolicy) -> str:

@@ -3,35 +3,49 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from reconciler.desired import Leaving
+from reconciler.kubestellar.model import ObservedPlacements
+from reconciler.kubestellar.plan import plan_placements
 from reconciler.kueue.kinds import GROUP as KUEUE_GROUP
-from reconciler.kueue.upgrade import to_canonical
-from reconciler.objects import ClusterName, Gap, Manifest, Ref
-from reconciler.ownership.applyset import Inventory, SetName, kind_key
-from reconciler.placement import PlacementLook
+from reconciler.kueue.references import referrers
+from reconciler.kueue_config.model import SeenConfiguration
+from reconciler.kueue_config.plan import decide_configuration, ready_workers
+from reconciler.multikueue.plan import Memory, is_ending, is_removed, remember, waiting_of
+from reconciler.objects import ClusterName, Gap, Manifest, PreflightIssue, Ref
+from reconciler.plan.blocked import hold_dependants
 from reconciler.plan.cohorts import order_cohorts
-from reconciler.plan.configuration import decide_configuration
-from reconciler.plan.departures import Memory, is_departed, is_ending, remember, waiting_of
-from reconciler.plan.frameworks import ready_workers
-from reconciler.plan.guards import guard_deletes, guard_emptiness, guard_identity, guard_replacement
+from reconciler.plan.guards import (
+    guard_deletes,
+    guard_emptiness,
+    guard_home,
+    guard_identity,
+    guard_manager,
+    guard_replacement,
+    guard_source,
+    join_foreign,
+)
 from reconciler.plan.model import Action, Change, ClusterPlan, Plan, Reason, Refusal, Refused
-from reconciler.plan.objects import Judge, decide
-from reconciler.plan.placements import plan_placements
-from reconciler.plan.prune import decide_leftovers, members_of
-from reconciler.plan.references import references
-from reconciler.prediction import ClusterView, Prediction
-from reconciler.rollout import SeenConfiguration
+from reconciler.plan.objects import PlanContext, decide
+from reconciler.plan.prune import members_of, plan_prune
+from reconciler.plan.servers import NOT_SHARED, SharedServers, guard_shared_server
+from reconciler.render.model import Leaving
+from reconciler.spec.kubestellar import API_GROUP as KUBESTELLAR_GROUP
 from reconciler.spec.model import FleetSpec
+from reconciler.spec.roles import home_cluster
+from reconciler.state.applyset import Inventory, SetName, kind_key
+from reconciler.state.model import ClusterView, Prediction
 
 _PASSIVE = {Action.KEEP, Action.HOLD}
+_IDENTITY_REFUSALS = {Refused.MOVED, Refused.SHARED}
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
-    """Everything that was seen of the clusters, and what they said; `leaving` are those that cannot go yet.
+class Comparison:
+    """Everything that was observed of the clusters, and their dry-run answers.
 
-    `placing` is what was seen of the jobs that KubeStellar carries. `wanted` is how many objects the fleet has, also on
-    clusters that could not be seen.
+    `leaving` are clusters that cannot be removed yet. `placing` are the observed jobs that KubeStellar downsyncs.
+    `wanted` is the number of objects of the fleet, including those on clusters that could not be observed. `shared` are
+    names whose access leads to the API server of another name: nothing was observed under them. `former_jobs` are the
+    jobs that another manager has on clusters of the fleet.
     """
 
     views: Sequence[ClusterView]
@@ -39,84 +53,121 @@ class Looks:
     gaps: tuple[Gap, ...] = field(default=())
     leaving: tuple[Leaving, ...] = ()
     configurations: Mapping[ClusterName, SeenConfiguration] = field(default_factory=dict)
-    placing: PlacementLook | None = None
+    placing: ObservedPlacements | None = None
     wanted: int = 0
+    shared: SharedServers = NOT_SHARED
+    former_jobs: Mapping[ClusterName, int | None] = field(default_factory=dict)
 
-    def leaving_of(self, cluster: ClusterName) -> Leaving | None:
-        return next((entry for entry in self.leaving if entry.cluster == cluster), None)
 
-
-def make_plan(spec: FleetSpec, looks: Looks, *, confirmed_deletes: int | None = None) -> Plan:
+def make_plan(
+    spec: FleetSpec,
+    looks: Comparison,
+    preflight_issues: tuple[PreflightIssue, ...] = (),
+    *,
+    confirmed_deletes: int | None = None,
+) -> Plan:
     reachable = [view for view in looks.views if view.is_reachable]
     manager = next((view for view in reachable if spec.manager and view.name == spec.manager.name), None)
     refusals: list[Refusal] = []
     clusters: list[ClusterPlan] = []
-    memory = remember(spec, manager, looks.views) if manager else Memory()
+    memory = remember(spec, manager, looks.views, looks.shared, looks.leaving) if manager else Memory()
     for view in reachable:
-        changes, refused = _plan_cluster(spec, view, looks)
-        # What a cluster says of itself tells more than what the manager remembers of it.
+        if view.name in looks.shared.refused:
+            refusals += guard_shared_server(spec, view, looks.shared)
+            continue
+        changes, refused = _plan_cluster(spec, view, looks, manager)
+        # The cluster's own inventory is more precise than what the manager's inventory has about it.
         refusals += [*guard_identity(spec, view)] or [*guard_replacement(view, manager)]
         refusals += refused
-        clusters.append(
-            ClusterPlan(
-                view.name,
-                view.uid,
-                changes,
-                view.set_name,
-                view.inventory or Inventory(),
-                is_complete=not view.gaps and not spec.is_suspended(view.name),
-                fleet=memory.uids if view is manager else {},
-                addresses=memory.addresses if view is manager else {},
-                is_ending=is_departed(spec, view.name) and is_ending(changes),
-                unserved=_unserved(view),
-            )
-        )
+        is_complete = not (view.gaps or refused or spec.is_suspended(view.name))
+        planned = _cluster_plan(spec, view, changes, is_complete=is_complete)
+        clusters.append(_with_memory(planned, memory) if view is manager else planned)
     clusters = [*_without_moved_logins(clusters, refusals, looks)]
     wanted = looks.wanted or sum(len(predictions) for predictions in looks.predictions.values())
     everything = [change for cluster in clusters for change in cluster.changes]
-    refusals += guard_emptiness(reachable, wanted)
-    refusals += guard_deletes(spec, reachable, everything, confirmed_deletes)
-    # A cluster that has left the fleet is no hole in the picture of it.
-    seen = (gap for view in looks.views if not is_departed(spec, view.name) for gap in view.gaps)
+    refusals += [
+        *guard_home(spec, reachable),
+        *guard_source(spec, reachable),
+        *guard_manager(spec, looks.former_jobs),
+        *guard_emptiness(reachable, wanted),
+        *guard_deletes(spec, reachable, everything, confirmed_deletes),
+    ]
+    # Gaps of removed clusters do not make the plan incomplete.
+    seen = (gap for view in looks.views if not is_removed(spec, view.name) for gap in view.gaps)
     waiting = tuple(waiting_of(spec, looks.views, looks.leaving, manager))
-    strangers = frozenset(entry.cluster for entry in refusals if entry.cluster and entry.reason is Refused.MOVED)
+    foreign = frozenset(entry.cluster for entry in refusals if entry.cluster and entry.reason in _IDENTITY_REFUSALS)
     return Plan(
         spec.fleet.name,
         spec.revision,
         tuple(clusters),
         tuple(refusals),
         (*looks.gaps, *seen),
+        preflight_issues=preflight_issues,
         waiting=waiting,
-        placements=plan_placements(spec, looks.placing, strangers),
+        placements=plan_placements(spec, None if _has_refused_downsync(refusals) else looks.placing, foreign),
+        contacted=(*_removed(spec, looks.predictions), *sorted(looks.shared.forgotten)),
     )
 
 
-def _plan_cluster(spec: FleetSpec, view: ClusterView, looks: Looks) -> tuple[tuple[Change, ...], list[Refusal]]:
+def _cluster_plan(spec: FleetSpec, view: ClusterView, changes: tuple[Change, ...], *, is_complete: bool) -> ClusterPlan:
+    return ClusterPlan(
+        view.name,
+        view.uid,
+        changes,
+        view.set_name,
+        view.inventory or Inventory(),
+        is_complete=is_complete,
+        source=spec.source or (view.inventory.source if view.inventory else None),
+        home="" if spec.manager else home_cluster(spec).name,
+        is_ending=is_removed(spec, view.name) and is_ending(changes),
+        unserved=_unserved(view),
+    )
+
+
+def _with_memory(manager: ClusterPlan, memory: Memory) -> ClusterPlan:
+    """The manager's inventory stores what is known of all clusters."""
+    return replace(manager, fleet=memory.uids, addresses=memory.addresses, digests=memory.digests)
+
+
+def _removed(spec: FleetSpec, names: Iterable[ClusterName]) -> list[ClusterName]:
+    return [name for name in names if is_removed(spec, name)]
+
+
+def _plan_cluster(
+    spec: FleetSpec, view: ClusterView, looks: Comparison, manager: ClusterView | None
+) -> tuple[tuple[Change, ...], list[Refusal]]:
     predictions = looks.predictions[view.name]
-    judge = Judge(spec.fleet.policy, view, _referred(view, predictions))
-    decided = [*_configuration(spec, view, looks), *(decide(prediction, judge) for prediction in predictions)]
-    changes = [entry for entry in decided if isinstance(entry, Change)]
+    context = PlanContext(spec.fleet.policy, view, _referred(view, predictions), manager)
+    decided = [*_configuration(spec, view, looks), *(decide(prediction, context) for prediction in predictions)]
     refusals = [entry for entry in decided if isinstance(entry, Refusal)]
-    wanted = [prediction.ref for prediction in predictions]
-    held = frozenset(change.ref for change in changes if change.action is Action.HOLD)
-    leftovers = decide_leftovers(view, wanted, _staying(view, predictions, held), looks.leaving_of(view.name))
-    ordered, cycle = order_cohorts(view.name, [*changes, *leftovers], view.live)
+    refused = frozenset(refusal.ref for refusal in refusals if refusal.ref)
+    wanted = {prediction.ref: prediction.entry.manifest for prediction in predictions}
+    changes = hold_dependants((entry for entry in decided if isinstance(entry, Change)), refused, wanted)
+    # A refused object stays unchanged, and so must the objects that it refers to.
+    held = refused | {change.ref for change in changes if change.action is Action.HOLD}
+    candidates = plan_prune(view, wanted, _staying(view, predictions, held), looks.leaving)
+    ordered, cycle = order_cohorts(view.name, [*changes, *candidates], view.live)
     refusals += [cycle] if cycle else []
-    return _held_if_suspended(spec, view.name, ordered), refusals
+    return _held_if_suspended(spec, view.name, ordered), [*join_foreign(spec, view, refusals)]
+
+
+def _has_refused_downsync(refusals: Iterable[Refusal]) -> bool:
+    """Whether a BindingPolicy or CustomTransform is refused. Then jobs that it downsyncs stay where they are."""
+    return any(refusal.ref is not None and refusal.ref.group == KUBESTELLAR_GROUP for refusal in refusals)
 
 
 def _unserved(view: ClusterView) -> frozenset[str]:
-    """Kinds that a server has forgotten, or has not learnt yet since it started: what is of them may come back."""
+    """Kinds that the API server no longer serves, or not yet after its start: their objects may appear again."""
     known = view.inventory.kinds if view.inventory else ()
     return frozenset(text for text in known if kind_key(text) not in view.served)
 
 
 def _without_moved_logins(
-    clusters: Iterable[ClusterPlan], refusals: Iterable[Refusal], looks: Looks
+    clusters: Iterable[ClusterPlan], refusals: Iterable[Refusal], looks: Comparison
 ) -> Iterator[ClusterPlan]:
-    """The manager must not log in where kfleet itself refuses to write.
+    """Hold logins of workers that are not the same cluster as before: kfleet itself refuses to write there.
 
-    It would have one cluster under two names, and Kueue deletes the jobs that run there under the other one.
+    The manager would have one cluster under two names, and Kueue deletes jobs there that run under the other name.
     """
     moved = {refusal.cluster for refusal in refusals if refusal.reason is Refused.MOVED}
     for cluster in clusters:
@@ -131,7 +182,7 @@ def _without_moved_logins(
         yield replace(cluster, changes=tuple(changes)) if held else cluster
 
 
-def _configuration(spec: FleetSpec, view: ClusterView, looks: Looks) -> Iterator[Change | Refusal]:
+def _configuration(spec: FleetSpec, view: ClusterView, looks: Comparison) -> Iterator[Change | Refusal]:
     seen = looks.configurations.get(view.name)
     cluster = next((entry for entry in spec.clusters if entry.name == view.name), None)
     if seen and cluster:
@@ -143,8 +194,8 @@ def _configuration(spec: FleetSpec, view: ClusterView, looks: Looks) -> Iterator
         yield from [decided] if decided else []
 
 
-def _linked(spec: FleetSpec, looks: Looks, wanted: Iterable[Ref]) -> list[ClusterView]:
-    """The workers that the manager is connected to; of one without a connection there is nothing but its name."""
+def _linked(spec: FleetSpec, looks: Comparison, wanted: Iterable[Ref]) -> list[ClusterView]:
+    """The workers that the manager is connected to. An unreachable worker is a view with nothing but its name."""
     names = {ref.name for ref in wanted if ref.kind == "MultiKueueCluster"}
     views = {view.name: view for view in looks.views}
     workers = [cluster for cluster in spec.clusters if cluster.name in names]
@@ -155,21 +206,21 @@ def _linked(spec: FleetSpec, looks: Looks, wanted: Iterable[Ref]) -> list[Cluste
 
 
 def _referred(view: ClusterView, predictions: Sequence[Prediction]) -> frozenset[tuple[str, str]]:
-    """What live queues refer to; worth the search only where a check may have to be made again."""
+    """What live queues refer to. The search is needed only where an AdmissionCheck may have to be replaced."""
     if all(prediction.is_settled for prediction in predictions if prediction.ref.kind == "AdmissionCheck"):
         return frozenset()
-    return references(to_canonical(live).manifest for ref, live in view.live.items() if ref.kind == "ClusterQueue")
+    return frozenset(referrers(live for ref, live in view.live.items() if ref.kind == "ClusterQueue"))
 
 
 def _staying(view: ClusterView, predictions: Sequence[Prediction], held: frozenset[Ref]) -> Iterator[Manifest]:
-    """Kueue's objects as they will be: those that the fleet wants, those that are held as they are, those of others."""
+    """Kueue's objects in their future state: desired ones, held ones, and those of other owners."""
     wanted = {prediction.ref for prediction in predictions}
     members = members_of(view)
     yield from (prediction.entry.manifest for prediction in predictions)
     for ref, live in view.live.items():
         is_other = ref not in wanted and ref not in members
         if ref.group == KUEUE_GROUP and (is_other or ref in held):
-            yield to_canonical(live).manifest
+            yield live
 
 
 def _held_if_suspended(spec: FleetSpec, cluster: ClusterName, changes: Iterable[Change]) -> tuple[Change, ...]:

@@ -1,28 +1,46 @@
-"""Nothing of a Secret is ever shown: a short name of the value stands for it, so that a change can still be seen."""
+"""Masks Secrets: no value is ever shown, nor a hash of it, because a short hash is enough to verify guesses.
 
-import hashlib
+Changes between a plan and its apply are detected by the resourceVersion and by the names of keys.
+"""
+
 from typing import Any
 
-import orjson
+from reconciler.objects import Manifest
+from reconciler.state.values import SECRET_KINDS, content, digest, without_secrets
 
 TO_BE_ISSUED = "(sensitive, issued when applied)"
-_SECRET_KINDS = {"Secret"}
+SENSITIVE, CHANGED = "(sensitive)", "(sensitive, changed)"
 _OPEN_FIELDS = ("metadata.labels", "type", "immutable")
-# Answers of a server that has not read the object, or says only whose fields they are.
+# With these codes the API server has not parsed the object, or names only the owners of its fields.
 _UNREAD = {302, 401, 404, 409, 429, 502, 503, 504}
 
 
 def masked_problem(kind: str, problem: str, status: int) -> str:
-    """What a server says of an object; it likes to quote the value that it does not take."""
-    if kind not in _SECRET_KINDS or status in _UNREAD:
+    """The error message of an API server, without values: it often quotes the value that it rejects."""
+    if kind not in SECRET_KINDS or status in _UNREAD:
         return problem
-    said = f"{status}: " if status else ""
-    return f"{said}what it says may quote the secret; see it with kubectl apply --server-side --dry-run=server"
+    code = f"{status}: " if status else ""
+    return f"{code}the message may quote the secret; to see it, use kubectl apply --server-side --dry-run=server"
 
 
-def masked(kind: str, path: str, value: Any) -> Any:
-    """The value as it may be shown. Decided by the kind that the server would parse, never by what the object says."""
-    if value is None or kind not in _SECRET_KINDS or path.startswith(_OPEN_FIELDS):
-        return value
-    digest = hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()
-    return f"(sensitive, sha256:{digest[:8]}…)"
+def masked_change(kind: str, path: str, old: Any, new: Any) -> tuple[Any, Any]:
+    """Two values that differ, masked for output.
+
+    The kind that the API server would parse decides about masking, never the content of the object.
+    """
+    if kind not in SECRET_KINDS or path.startswith(_OPEN_FIELDS):
+        return old, new
+    shown = None if old is None else SENSITIVE
+    return shown, None if new is None else CHANGED if shown else SENSITIVE
+
+
+def seen_name(kind: str, live: Manifest) -> str:
+    """A digest of the live object. For a Secret, which must not be hashed, its resourceVersion."""
+    if kind in SECRET_KINDS:
+        return f"version:{live['metadata'].get('resourceVersion', '')}"
+    return digest(content(live))
+
+
+def wanted_name(kind: str, wanted: Manifest) -> str:
+    """A digest of the desired object, without the values of a Secret: these follow from the revision."""
+    return digest(without_secrets(kind, wanted))

@@ -1,16 +1,17 @@
-"""The plan as values. It is complete: who applies it reads nothing else and decides nothing."""
+"""The plan as values. It is complete: apply reads nothing else and decides nothing."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from reconciler.credential import TokenWish
-from reconciler.objects import ClusterName, Gap, Manifest, Obstacle, Ref
-from reconciler.ownership.applyset import Inventory, SetName
-from reconciler.ownership.memory import Addresses
-from reconciler.plan.placements import PlacementStep
-from reconciler.rollout import Rollout
+from reconciler.kubestellar.plan import PlacementStep
+from reconciler.kueue_config.model import Rollout
+from reconciler.multikueue.token import TokenRequestSpec
+from reconciler.objects import ClusterName, Gap, Manifest, PreflightIssue, Ref
+from reconciler.spec.files import SpecSource
+from reconciler.state.applyset import Inventory, SetName
+from reconciler.state.cluster_memory import Addresses
 
 
 class Action(StrEnum):
@@ -27,25 +28,29 @@ class Reason(StrEnum):
 
     MISSING = "not in the cluster"
     CHANGED = "differs"
-    ADOPTED = "exists already and nobody claims it"
-    UNRECORDED = "as wanted, but not recorded as kfleet's"
-    TAKEN = "fields are taken from another manager"
-    IMMUTABLE = "a field that cannot change in place changed"
+    ADOPTED = "already exists and is adopted"
+    UNRECORDED = "in sync, but not recorded as owned by kfleet"
+    TAKEN = "takes fields over from another field manager"
+    IMMUTABLE = "an immutable field changed"
     GONE = "no longer in the fleet"
-    RELEASED = "no longer in the fleet; kfleet lets go of it and does not delete it"
-    SAME = "as wanted"
+    RELEASED = "no longer in the fleet; kfleet releases it and does not delete it"
+    SAME = "in sync"
+    STOPPED = "no longer in the fleet, but still in use: it takes no new jobs until it can be deleted"
+    REOPENED = "no longer in the fleet, but still in use by others: it takes jobs again"
     IN_USE = "still in use"
-    UNSEEN = "the look at this cluster was incomplete"
-    ENDING = "is being deleted; it is made again when it is gone"
+    UNSEEN = "this cluster was not observed completely"
+    ENDING = "is being deleted; kfleet creates it again afterwards"
     GOING = "no longer in the fleet, and is being deleted"
     SUSPENDED = "the fleet or the cluster is suspended"
-    LEAVING = "goes when nothing runs there any more"
-    MOVED = "its worker is not the cluster it was"
-    UNFINISHED = "written, but Kueue was not seen to run with it"
+    LEAVING = "is removed when nothing runs there any longer"
+    MOVED = "its worker is not the same cluster as before"
+    BLOCKED = "refers to an object that is refused"
+    WRITTEN_BACK = "another field manager reverts every write"
+    UNFINISHED = "written, but Kueue was not observed running with it"
 
 
 class Cause(StrEnum):
-    """Where a difference comes from: the cluster, git, or what was observed."""
+    """The origin of a difference: the cluster, git, or an observation."""
 
     DRIFT = "drift"
     SPEC = "spec"
@@ -54,7 +59,7 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """One field before and after, masked in a Secret; `owner` is another manager that the field is taken from."""
+    """One field before and after, masked in a Secret. `owner` is the field manager that the field is taken from."""
 
     path: str
     old: Any
@@ -64,13 +69,14 @@ class FieldChange:
 
 
 class Change(NamedTuple):
-    """What happens to one object. A tuple for the same reason as a prediction.
+    """What happens to one object. It is a tuple for the same reason as a prediction.
 
-    `uid` is of the live object that the plan saw; `seen` and `wanted` are short names for what it said and for what it
-    should say, so that a plan can be told from another one without showing any content. A queue that kfleet had stopped
-    to delete it, and that stays after all, `is_resumed`. `token` is one that has to be
-    issued before the object can be written. With a `rollout` the object is Kueue's Configuration, which belongs to
-    whoever installed Kueue: it is no member of the fleet.
+    `uid` is that of the live object that was observed. `seen` and `wanted` are digests of the live and of the desired
+    content: two plans can be compared by them without showing any content. `is_resumed` marks a queue that kfleet had
+    stopped in order to delete it, and that stays after all. `token` must be issued before the object can be written.
+    `removed` are fields that other field managers set and that git does not contain, each as its keys in the fieldsV1
+    tree. With a `rollout` the object is Kueue's Configuration. It belongs to the installation of Kueue and is not a
+    member of the fleet.
     """
 
     ref: Ref
@@ -89,33 +95,45 @@ class Change(NamedTuple):
     is_taken_over: bool = False
     is_unshared: bool = False
     is_resumed: bool = False
-    token: TokenWish | None = None
+    removed: tuple[tuple[str, ...], ...] = ()
+    token: TokenRequestSpec | None = None
     rollout: Rollout | None = None
 
+    @property
+    def is_unfinished_removal(self) -> bool:
+        """Whether an object that must be deleted, for good or to be created again, still exists after this plan."""
+        if self.action is Action.HOLD and self.reason is Reason.IN_USE:
+            return not self.wanted
+        return self.reason in {Reason.ENDING, Reason.GOING, Reason.STOPPED, Reason.REOPENED}
+
     def __repr__(self) -> str:
-        """Without the content, which may be secret."""
+        """Omit the content: it may be secret."""
         return f"Change({self.ref}, {self.action}, {self.reason}, fields={self.fields}, notes={self.notes})"
 
 
 class Refused(StrEnum):
-    """Why nothing is written: a closed list."""
+    """Why kfleet writes nothing, or deletes nothing (TOO_MANY): a closed list."""
 
-    CONTESTED = "another manager owns fields that the fleet sets"
-    FOREIGN = "belongs to another applyset"
-    UNADOPTED = "exists already, and the policy does not let kfleet take it over"
-    FIXED = "a field that cannot change in place changed, and replacing would lose something"
-    INVALID = "the server refuses the object"
-    EMPTY = "the fleet has no objects at all, but the clusters hold some"
+    CONTESTED = "another field manager owns fields that the fleet sets"
+    FOREIGN = "belongs to another ApplySet"
+    UNADOPTED = "already exists, and the policy does not let kfleet adopt it"
+    FIXED = "an immutable field changed, and the object cannot be replaced without a loss"
+    INVALID = "the API server rejects the object"
+    EMPTY = "the fleet has no objects, but its clusters hold some"
     TOO_MANY = "more deletes than the policy allows"
-    MOVED = "the cluster is not the one it was"
-    CYCLE = "no order of writing keeps the cohorts free of a cycle"
-    UNREADY = "the manager's Kueue would give up workers that run jobs"
+    MOVED = "the cluster is not the same as before"
+    SOURCE = "the fleet was applied from another source"
+    HOME = "the fleet's lease and ledger would move to another cluster"
+    SHARED = "another cluster of the fleet is the same API server"
+    MANAGED = "another manager cluster still has jobs on workers of the fleet"
+    CYCLE = "no write order avoids a cycle of cohorts"
+    UNREADY = "the manager's Kueue would lose workers that run jobs"
     CONFIGURATION = "Kueue would not start with this Configuration"
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A guard's no. Without a cluster it is about the whole fleet; with a ref, about one object of the cluster."""
+    """What a guard refuses. Without a cluster it concerns the whole fleet; with a ref it concerns only that object."""
 
     reason: Refused
     problem: str
@@ -131,11 +149,14 @@ class Refusal:
 class ClusterPlan:
     """What happens to one cluster, and what apply must know about it.
 
-    After a look that was not complete, the inventory may not be narrowed: what was not seen may still be there. Nor is
-    it touched where the cluster is suspended.
-    `fleet` and `addresses` are what the manager remembers of all clusters: their uids, and how workers are reached.
-    A cluster that has left the spec `is_ending` when all that the fleet has there goes, the inventory at last.
-    `unserved` are kinds of the inventory that its server does not know now, so that nobody could look for them.
+    `is_complete` is false after an incomplete observation: the inventory must not be narrowed, because objects that
+    were not observed may still exist. It is also false where the cluster is suspended.
+    The manager's inventory stores `fleet` and `addresses` for all clusters: their uids, and how workers are reached.
+    `digests` prove to the next run that kfleet wrote these addresses. `source` is the source of the fleet. `home` is
+    the cluster that holds the lease of a fleet without a manager.
+    `is_ending` is set for a cluster that was removed from the spec when this plan deletes all objects of the fleet
+    there; the inventory is deleted last.
+    `unserved` are kinds of the inventory that the API server does not serve now, so they could not be listed.
     """
 
     name: ClusterName
@@ -146,13 +167,16 @@ class ClusterPlan:
     is_complete: bool = True
     fleet: Mapping[str, str] = field(default_factory=dict)
     addresses: Addresses = field(default_factory=dict)
+    digests: frozenset[str] = frozenset()
+    source: SpecSource | None = None
+    home: str = ""
     is_ending: bool = False
     unserved: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A cluster on its way out that cannot go yet. It is no failure: the next run looks again."""
+    """A cluster that is being removed and must still wait. This is not a failure: the next run checks it again."""
 
     cluster: ClusterName
     why: str
@@ -163,14 +187,17 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
+    """`contacted` are clusters that are not in git: kfleet reaches them by the access that an earlier apply stored."""
+
     fleet: str
     revision: str
     clusters: tuple[ClusterPlan, ...]
     refusals: tuple[Refusal, ...] = ()
     gaps: tuple[Gap, ...] = ()
-    obstacles: tuple[Obstacle, ...] = ()
+    preflight_issues: tuple[PreflightIssue, ...] = ()
     waiting: tuple[Waiting, ...] = ()
     placements: tuple[PlacementStep, ...] = ()
+    contacted: tuple[ClusterName, ...] = ()
 
     @property
     def has_work(self) -> bool:
@@ -183,6 +210,21 @@ class Plan:
     @property
     def writes(self) -> tuple[Change, ...]:
         return tuple(change for change in self.changes if change.action not in {Action.KEEP, Action.HOLD})
+
+    def is_refused(self, cluster: ClusterName) -> bool:
+        """Whether nothing may be written to a cluster. A refusal about one object does not stop the others."""
+        whole = [refusal for refusal in self.refusals if refusal.ref is None]
+        refused = {refusal.cluster for refusal in whole if refusal.reason is not Refused.TOO_MANY}
+        return not refused.isdisjoint({None, cluster})
+
+    def keeps_all(self, cluster: ClusterName) -> bool:
+        """Whether nothing may be deleted from a cluster, because the plan has too many deletes."""
+        kept = {refusal.cluster for refusal in self.refusals if refusal.reason is Refused.TOO_MANY}
+        return not kept.isdisjoint({None, cluster})
+
+    @property
+    def unfinished_removals(self) -> tuple[Change, ...]:
+        return tuple(change for change in self.changes if change.is_unfinished_removal)
 
     def count(self, action: Action) -> int:
         return sum(change.action is action for change in self.changes)

@@ -1,27 +1,31 @@
-"""Decides what happens to one wanted object."""
+"""Decides what happens to one desired object."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from reconciler.credential import TokenWish
-from reconciler.desired.order import wave_of
-from reconciler.kueue.immutable import changed_immutable
+from reconciler.kueue.fields import changed_immutable
+from reconciler.kueue.kinds import GROUP as KUEUE_GROUP
 from reconciler.kueue.kinds import NEWEST
 from reconciler.kueue.upgrade import to_canonical
+from reconciler.multikueue.token import TokenRequestSpec
 from reconciler.objects import Manifest, Ref
-from reconciler.ownership.applyset import MEMBER_LABEL, kind_text
-from reconciler.ownership.content import content
-from reconciler.ownership.dress import WANTED
-from reconciler.ownership.fields import APPLY, applied_by, owners_of
-from reconciler.ownership.hands import is_hand, shared_fields
-from reconciler.ownership.stopped import FIELD, is_stopped
-from reconciler.ownership.takeover import CLIENT_SIDE, predecessor_of
-from reconciler.plan.fields import FIELD_MANAGER, abandoned, changed_fields, digest, removal
-from reconciler.plan.masking import TO_BE_ISSUED, masked_problem
+from reconciler.plan.blocked import (
+    blocked_by_former_copies,
+    blocked_by_missing_observation,
+    blocked_by_running_workloads,
+)
+from reconciler.plan.fields import FIELD_MANAGER, abandoned, changed_fields, path_text, removal
+from reconciler.plan.masking import TO_BE_ISSUED, masked_problem, seen_name, wanted_name
 from reconciler.plan.model import Action, Cause, Change, FieldChange, Reason, Refusal, Refused
-from reconciler.plan.sending import why_not_yet
-from reconciler.plan.unseen import why_unseen
-from reconciler.prediction import ClusterView, Conflict, Prediction
-from reconciler.spec.choices import Adopt, Conflicts, Policy
+from reconciler.render.model import wave_of
+from reconciler.spec.enums import Adopt, Conflicts, Policy
+from reconciler.state.applyset import MEMBER_LABEL, kind_text
+from reconciler.state.managed_fields import APPLY, applied_by, owners_at, owners_of
+from reconciler.state.manual_edits import is_covered, is_manual_manager, shared_fields, without
+from reconciler.state.model import ClusterView, Conflict, Prediction
+from reconciler.state.queues import is_stopped
+from reconciler.state.takeover import CLIENT_SIDE, predecessor_of, unnamed_marks
+from reconciler.state.tracking import WANTED
 
 _TRACKERS = {
     "argocd.argoproj.io/tracking-id": "Argo CD",
@@ -29,45 +33,46 @@ _TRACKERS = {
     "helm.toolkit.fluxcd.io/name": "Flux",
     "meta.helm.sh/release-name": "Helm",
 }
-# What can be made again without a loss: nothing runs in it, and pending workloads find it again by its name.
+# These can be replaced without a loss: nothing runs in them, and pending workloads find them again by name.
 _REPLACEABLE = {"LocalQueue", "AdmissionCheck"}
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
-    """What a decision about an object stands on, beside the prediction."""
+class PlanContext:
+    """The inputs of a decision about an object, in addition to its prediction."""
 
     policy: Policy
     view: ClusterView
     referred: frozenset[tuple[str, str]]
+    manager: ClusterView | None = None
 
 
-def decide(prediction: Prediction, judge: Judge) -> Change | Refusal:
+def decide(prediction: Prediction, context: PlanContext) -> Change | Refusal:
     if prediction.entry.held:
         return _change(prediction, Action.HOLD, Reason.UNSEEN, prediction.entry.held)
     if prediction.live is None:
-        return _create(prediction, judge)
+        return _create(prediction, context)
     if prediction.live["metadata"].get("deletionTimestamp"):
         return _change(prediction, Action.HOLD, Reason.ENDING)
     if prediction.is_settled:
         return _change(prediction, Action.KEEP, Reason.SAME)
     return (
-        _refuse_stranger(prediction, judge)
-        or _replace(prediction, judge)
+        _refuse_foreign_owner(prediction, context)
+        or _replace(prediction, context)
         or (_refuse_invalid(prediction) if prediction.problem else None)
-        or _keep_equal(prediction, judge)
-        or _refuse_contested(prediction, judge)
-        or _put_off(prediction, judge)
+        or _keep_equal(prediction, context)
+        or _refuse_contested(prediction, context)
+        or _blocked(prediction, context)
         or _leave_unseen(prediction)
-        or _update(prediction, judge)
+        or _update(prediction, context)
     )
 
 
-def _create(prediction: Prediction, judge: Judge) -> Change | Refusal:
-    if any(gap.what == kind_text(prediction.ref) for gap in judge.view.gaps):
-        # It may well be there and be somebody else's: nobody could look.
+def _create(prediction: Prediction, context: PlanContext) -> Change | Refusal:
+    if any(gap.what == kind_text(prediction.ref) for gap in context.view.gaps):
+        # The kind could not be listed: the object may exist and belong to another owner.
         return _change(prediction, Action.HOLD, Reason.UNSEEN)
-    if _is_ending(Ref(prediction.ref.cluster, "", "Namespace", "", prediction.ref.namespace), judge.view):
+    if _is_ending(Ref(prediction.ref.cluster, "", "Namespace", "", prediction.ref.namespace), context.view):
         return _change(prediction, Action.HOLD, Reason.ENDING, "its namespace is being deleted")
     if prediction.problem:
         return _refuse_invalid(prediction)
@@ -85,27 +90,28 @@ def _refuse_invalid(prediction: Prediction) -> Refusal:
     return Refusal(Refused.INVALID, problem, ref.cluster, ref)
 
 
-def _refuse_stranger(prediction: Prediction, judge: Judge) -> Refusal | None:
-    """Objects that belong to somebody else are not touched."""
+def _refuse_foreign_owner(prediction: Prediction, context: PlanContext) -> Refusal | None:
+    """Refuse to change an object that belongs to another fleet, tool or controller."""
     live = prediction.live or {}
     owner = _labels(live).get(MEMBER_LABEL)
-    if owner == judge.view.set_name.id:
+    if owner == context.view.set_name.id:
         return None
     if owner:
-        hint = f"{owner}, by its label {MEMBER_LABEL}; take it out of that fleet or tool first, or give it another name"
+        who = f"the fleet {name}" if (name := context.view.fleets.get(owner)) else owner
+        hint = f"{who}, by its label {MEMBER_LABEL}; remove it from that fleet or tool first, or give it another name"
         return Refusal(Refused.FOREIGN, hint, prediction.ref.cluster, prediction.ref)
-    if judge.policy.adopt is Adopt.NEVER:
+    if context.policy.adopt is Adopt.NEVER:
         hint = "set policy.adopt to unowned, or delete the object"
         return Refusal(Refused.UNADOPTED, hint, prediction.ref.cluster, prediction.ref)
     claimant = _claimant(prediction)
-    if judge.policy.adopt is Adopt.UNOWNED and claimant:
-        hint = f"{claimant} claims it; take it out there first, or set policy.adopt to always"
+    if context.policy.adopt is Adopt.UNOWNED and claimant:
+        hint = f"{claimant} owns it; remove it there first, or set policy.adopt to always"
         return Refusal(Refused.UNADOPTED, hint, prediction.ref.cluster, prediction.ref)
     return None
 
 
 def _claimant(prediction: Prediction) -> str:
-    """Who else keeps this object: a controller that owns it, a tool that tracks it, or one that applies it."""
+    """The other owner of this object: a controller that owns it, a tool that tracks it, or one that applies it."""
     live = prediction.live or {}
     metadata = live["metadata"]
     for owner in metadata.get("ownerReferences") or ():
@@ -116,97 +122,130 @@ def _claimant(prediction: Prediction) -> str:
         if mark in marks:
             return tool
     appliers = [owner.manager for owner in owners_of(live) if owner.operation == APPLY and not owner.subresource]
-    return next((manager for manager in appliers if not is_hand(manager) and manager != FIELD_MANAGER), "")
+    return next((manager for manager in appliers if not is_manual_manager(manager) and manager != FIELD_MANAGER), "")
 
 
-def _replace(prediction: Prediction, judge: Judge) -> Change | Refusal | None:
-    """A field that cannot change in place: made again where nothing is lost, refused with the way out elsewhere."""
+def _replace(prediction: Prediction, context: PlanContext) -> Change | Refusal | None:
+    """An immutable field changed: replace the object where nothing is lost, otherwise refuse with a remedy."""
     ref = prediction.ref
-    # What its server would make of it, where it said so: a field that git does not name stays as somebody else set it.
-    after = to_canonical(prediction.result).manifest if prediction.result else prediction.entry.manifest
+    # Use the result of the dry run where there is one: it keeps metadata that git does not contain.
+    result = prediction.result and without(prediction.result, prediction.unnamed)
+    after = to_canonical(result).manifest if result else prediction.entry.manifest
     fixed = changed_immutable(to_canonical(prediction.live or {}).manifest, after, NEWEST)
     if not fixed:
         return None
     paths = ", ".join(fixed)
-    if ref.kind in _REPLACEABLE and (ref.kind, ref.name) not in judge.referred:
-        if judge.view.gaps:
+    if ref.kind in _REPLACEABLE and (ref.kind, ref.name) not in context.referred:
+        if context.view.gaps:
             return _change(prediction, Action.HOLD, Reason.UNSEEN, f"{paths} cannot change in place")
         made_again = _change(prediction, Action.REPLACE, Reason.IMMUTABLE, f"{paths} cannot change in place")
         return made_again._replace(fields=changed_fields(prediction))
-    way_out = (
-        f"{paths} cannot change in place: add another {ref.kind} with a new name, move its users over, then remove this"
-    )
-    return Refusal(Refused.FIXED, way_out, ref.cluster, ref)
+    way_out = f"add another {ref.kind} with a new name, move its users there, then remove this one"
+    return Refusal(Refused.FIXED, f"{paths} cannot change in place: {way_out}", ref.cluster, ref)
 
 
-def _refuse_contested(prediction: Prediction, judge: Judge) -> Refusal | None:
-    """Where another program would go on to write what it wrote, also to an object that it does not claim."""
-    ref, is_ours = prediction.ref, _is_member(prediction, judge)
+def _refuse_contested(prediction: Prediction, context: PlanContext) -> Refusal | None:
+    """Refuse fields that another controller would keep writing, even on an object that it does not own."""
+    ref, is_ours = prediction.ref, _is_member(prediction, context)
     former = predecessor_of(prediction.live or {}) if not is_ours and _has_predecessor(prediction) else ""
-    contested = [one for one in prediction.conflicts if one.manager != former and not is_hand(one.manager)]
-    is_bound = judge.policy.conflicts is Conflicts.REFUSE and (is_ours or judge.policy.adopt is not Adopt.ALWAYS)
+    contested = [one for one in _conflicts(prediction) if one.manager != former and not is_manual_manager(one.manager)]
+    is_bound = context.policy.conflicts is Conflicts.REFUSE and (is_ours or context.policy.adopt is not Adopt.ALWAYS)
     return Refusal(Refused.CONTESTED, _contested_text(contested), ref.cluster, ref) if contested and is_bound else None
+
+
+def _conflicts(prediction: Prediction) -> tuple[Conflict, ...]:
+    """Fields that other managers own with another value; where git alone decides, every field that they own."""
+    unnamed = (Conflict(path_text(one.path), name) for one in prediction.unnamed for name in one.managers)
+    return (*prediction.conflicts, *unnamed)
 
 
 def _contested_text(conflicts: list[Conflict]) -> str:
     fields = ", ".join(f"{conflict.path.removeprefix('.')} ({conflict.manager})" for conflict in conflicts)
-    return f"{fields}; take these fields out of the fleet or of the other tool, or set policy.conflicts to take"
+    return (
+        f"{fields}; remove these fields from the other tool, set the same values in git, "
+        "or set policy.conflicts to take"
+    )
 
 
-def _keep_equal(prediction: Prediction, judge: Judge) -> Change | None:
-    """An object of ours that says what is wanted: in other words only, which is no reason to fight over a field."""
+def _keep_equal(prediction: Prediction, context: PlanContext) -> Change | None:
+    """Keep an object of the fleet whose content is as desired. Equal values in another form need no conflict."""
     is_done = not _token_to_issue(prediction) and not is_stopped(prediction.live or {}) and not _unshared(prediction)
-    is_equal = _is_member(prediction, judge) and is_done and not changed_fields(prediction)
+    is_done = is_done and not prediction.unnamed
+    is_equal = _is_member(prediction, context) and is_done and not changed_fields(prediction)
     if is_equal and (prediction.conflicts or _is_recorded(prediction)):
         return _change(prediction, Action.KEEP, Reason.SAME)
     return None
 
 
-def _put_off(prediction: Prediction, judge: Judge) -> Change | None:
-    why = why_not_yet(prediction, judge.view)
+def _blocked(prediction: Prediction, context: PlanContext) -> Change | None:
+    why = blocked_by_running_workloads(prediction, context.view) or blocked_by_former_copies(
+        prediction, context.view, context.manager
+    )
     return _change(prediction, Action.HOLD, Reason.IN_USE, why) if why else None
 
 
 def _leave_unseen(prediction: Prediction) -> Change | None:
-    why = why_unseen(prediction)
+    why = blocked_by_missing_observation(prediction)
     return _change(prediction, Action.HOLD, Reason.UNSEEN, why) if why else None
 
 
-def _update(prediction: Prediction, judge: Judge) -> Change:
-    fields, unshared = (*_fields(prediction), *_resumed(prediction)), _unshared(prediction)
-    is_ours = _is_member(prediction, judge)
+def _update(prediction: Prediction, context: PlanContext) -> Change:
+    is_ours = _is_member(prediction, context)
+    unshared, fields = _unshared(prediction), (*_fields(prediction), *_removed(prediction, is_ours=is_ours))
     reason = (Reason.CHANGED if fields or unshared else Reason.UNRECORDED) if is_ours else Reason.ADOPTED
-    if prediction.conflicts and not all(is_hand(conflict.manager) for conflict in prediction.conflicts):
+    if not all(is_manual_manager(conflict.manager) for conflict in _conflicts(prediction)):
         reason = Reason.TAKEN
     is_taken_over = not is_ours and _has_predecessor(prediction)
-    return _change(prediction, Action.UPDATE, reason)._replace(
+    return _change(prediction, Action.UPDATE, reason, *([] if is_ours else _kept_marks(prediction)))._replace(
         fields=(*fields, *unshared, *(abandoned(prediction) if is_taken_over else ())),
         is_forced=bool(prediction.conflicts),
         is_taken_over=is_taken_over,
         is_unshared=bool(unshared),
         is_resumed=is_stopped(prediction.live or {}),
+        removed=tuple(one.keys for one in prediction.unnamed),
     )
 
 
-def _resumed(prediction: Prediction) -> tuple[FieldChange, ...]:
-    """A queue that kfleet stopped to delete it goes on; its server does not say so, because that is a second write."""
-    live, wanted = prediction.live or {}, prediction.wanted.get("spec") or {}
-    if not is_stopped(live) or FIELD in wanted:
-        return ()
-    return (FieldChange(f"spec.{FIELD}", live["spec"].get(FIELD), None, Cause.SPEC),)
+def _kept_marks(prediction: Prediction) -> Iterator[str]:
+    for part in ("labels", "annotations"):
+        if names := unnamed_marks(prediction.live or {}, prediction.wanted, part):
+            yield f"keeps {part} that are not in git: {', '.join(sorted(names))}"
+
+
+def _removed(prediction: Prediction, *, is_ours: bool) -> Iterator[FieldChange]:
+    """Fields that are removed because git does not contain them.
+
+    If kfleet never owned the field, a user or another controller set it, and the cause is drift.
+    """
+    live = prediction.live or {}
+    for one in prediction.unnamed:
+        is_drift = is_ours and FIELD_MANAGER not in owners_at(live, one.path, but="")
+        field = removal(prediction.ref.kind, one.path, one.value, ", ".join(one.managers))
+        yield replace(field, cause=Cause.DRIFT) if is_drift else field
 
 
 def _unshared(prediction: Prediction) -> tuple[FieldChange, ...]:
-    """Fields that git names no more and that hands hold too: their server would leave them to these."""
+    """Fields that git no longer contains and that a manual edit owns too: the API server would keep them for it.
+
+    In a namespace they stay: its labels affect everything in it, and they may be older than the fleet.
+    """
     live = prediction.live or {}
+    if prediction.ref.kind == "Namespace":
+        return ()
     return tuple(
-        removal(prediction.ref.kind, shared.path, shared.value, ", ".join(shared.hands))
+        removal(prediction.ref.kind, shared.path, shared.value, ", ".join(shared.managers))
         for shared in shared_fields(live, prediction.wanted, FIELD_MANAGER)
+        if not is_covered(shared.path, prediction.unnamed)
     )
 
 
 def _has_predecessor(prediction: Prediction) -> bool:
-    """Whether somebody owns fields who will not come back for them: kubectl, or the controller of our own document."""
+    """Whether a manager that will not write again owns fields: kubectl, or the controller of our own document.
+
+    In kinds that are not Kueue's, fields outside git belong to others: there is nothing to take over.
+    """
+    if prediction.ref.group != KUEUE_GROUP:
+        return False
     manager = predecessor_of(prediction.live or {})
     return bool(manager) and (manager == CLIENT_SIDE or _is_owned_by_document(prediction))
 
@@ -217,13 +256,13 @@ def _is_owned_by_document(prediction: Prediction) -> bool:
 
 
 def _is_document(prediction: Prediction, reference: Manifest) -> bool:
-    """Whether an owner is the very document of the fleet that asks for the object: a MasterQueue, then."""
+    """Whether the owner is the document of the fleet that the object is rendered from, that is a MasterQueue."""
     document = prediction.entry.document
     return (reference.get("kind"), reference.get("name")) == (document.kind, document.name)
 
 
 def _fields(prediction: Prediction) -> tuple[FieldChange, ...]:
-    """What changes; a token that has to be issued is not known yet."""
+    """The changed fields. A token that must be issued is not known yet."""
     fields = changed_fields(prediction)
     if _token_to_issue(prediction) is None:
         return fields
@@ -244,21 +283,21 @@ def _change(prediction: Prediction, action: Action, reason: Reason, *notes: str)
         wave_of(prediction.ref),
         manifest=prediction.wanted,
         uid=metadata.get("uid", ""),
-        seen=digest(content(prediction.live)) if prediction.live else "",
-        wanted=digest(prediction.wanted),
+        seen=seen_name(prediction.ref.kind, prediction.live) if prediction.live else "",
+        wanted=wanted_name(prediction.ref.kind, prediction.wanted),
         notes=(*prediction.entry.notes, *notes),
         is_static=prediction.is_static,
         token=_token_to_issue(prediction),
     )
 
 
-def _token_to_issue(prediction: Prediction) -> TokenWish | None:
-    wish = prediction.entry.token
-    return wish if wish is not None and wish.reason else None
+def _token_to_issue(prediction: Prediction) -> TokenRequestSpec | None:
+    request = prediction.entry.token
+    return request if request is not None and request.reason else None
 
 
 def _is_recorded(prediction: Prediction) -> bool:
-    """Whether kfleet owns the same fields already, in the same version, for the same wish."""
+    """Whether kfleet already owns the same fields, in the same version, for the same desired state."""
     if prediction.live is None or prediction.result is None:
         return True
     return _record(prediction.live) == _record(prediction.result)
@@ -269,8 +308,8 @@ def _record(manifest: Manifest) -> tuple[object, ...]:
     return (owner, (manifest["metadata"].get("annotations") or {}).get(WANTED))
 
 
-def _is_member(prediction: Prediction, judge: Judge) -> bool:
-    return _labels(prediction.live or {}).get(MEMBER_LABEL) == judge.view.set_name.id
+def _is_member(prediction: Prediction, context: PlanContext) -> bool:
+    return _labels(prediction.live or {}).get(MEMBER_LABEL) == context.view.set_name.id
 
 
 def _labels(manifest: Manifest) -> Manifest:

@@ -1,21 +1,22 @@
-"""A plan as a document that machines read: printed by `-o json`, saved by `--out`, compared by `apply --plan`.
+"""A plan as a JSON document: printed by `-o json`, saved by `--out`, compared by `apply --plan`.
 
-Decision: the document holds no manifests. To apply it, the same revision is planned again and must give the same
-document; so no secret is ever in a plan file, and nobody can slip an object into one.
+Decision: the document holds no manifests. To apply it, kfleet plans the same revision again, and the result must be the
+same document. So a plan file never contains a secret, and an object cannot be smuggled in by editing the file.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from reconciler.objects import Obstacle
-from reconciler.placement import Verb
-from reconciler.plan.model import Action, Change, ClusterPlan, Plan
+from reconciler.kubestellar.model import Verb
+from reconciler.objects import ClusterName, PreflightIssue
+from reconciler.plan.model import Action, Change, ClusterPlan, Plan, Refusal, Refused
 
 FORMAT = "kfleet.dev/plan/v1"
 
 
 def plan_record(plan: Plan, overlay: str = "") -> dict[str, Any]:
-    """Everything but objects that stay as they are: those are counted only."""
+    """The whole plan. Objects without a change are only counted."""
     return {
         "format": FORMAT,
         "fleet": plan.fleet,
@@ -34,7 +35,8 @@ def plan_record(plan: Plan, overlay: str = "") -> dict[str, Any]:
         ],
         "gaps": [{"cluster": gap.cluster, "what": gap.what, "why": gap.why} for gap in plan.gaps],
         "waiting": [{"cluster": entry.cluster, "why": entry.why} for entry in plan.waiting],
-        "obstacles": [obstacle_record(obstacle) for obstacle in plan.obstacles],
+        "contacted": list(plan.contacted),
+        "preflightIssues": [preflight_issue_record(preflight_issue) for preflight_issue in plan.preflight_issues],
         "placements": [
             {"object": str(step.ref), "verb": step.verb.value, "cluster": step.cluster or "", "why": step.why}
             for step in plan.placements
@@ -42,24 +44,24 @@ def plan_record(plan: Plan, overlay: str = "") -> dict[str, Any]:
     }
 
 
-def obstacle_record(obstacle: Obstacle) -> dict[str, str]:
+def preflight_issue_record(preflight_issue: PreflightIssue) -> dict[str, str]:
     return {
-        "cluster": obstacle.cluster,
-        "check": obstacle.check.value,
-        "problem": obstacle.problem,
-        "remedy": obstacle.remedy,
+        "cluster": preflight_issue.cluster,
+        "check": preflight_issue.check.value,
+        "problem": preflight_issue.problem,
+        "remedy": preflight_issue.remedy,
     }
 
 
 def find_moves(saved: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    """What is different between a saved plan and the same plan made now, in words."""
+    """Describe the differences between a saved plan and the same plan made now."""
     for name in ("format", "fleet", "revision", "overlay"):
         if saved.get(name) != now[name]:
             yield f"{name} was {saved.get(name)!r} and is {now[name]!r}"
     uids = {cluster["name"]: cluster["uid"] for cluster in now["clusters"]}
     for cluster in saved.get("clusters") or ():
         if uids.get(cluster["name"]) != cluster["uid"]:
-            yield f"{cluster['name']}: is another cluster, or cannot be reached"
+            yield f"{cluster['name']}: is another cluster now, or is unreachable"
     yield from _moved_objects(_by_object(saved), _by_object(now))
     yield from _moved_objects(_by_job(saved), _by_job(now))
 
@@ -67,9 +69,9 @@ def find_moves(saved: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str
 def _moved_objects(before: Mapping[str, tuple[str, ...]], after: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
     for name in sorted(before.keys() | after.keys()):
         if name not in after:
-            yield f"{name}: was to be changed, and is not any more"
+            yield f"{name}: the saved plan changes it, the current plan does not"
         elif name not in before:
-            yield f"{name}: was not to be changed, and is now"
+            yield f"{name}: the saved plan does not change it, the current plan does"
         elif before[name] != after[name]:
             yield f"{name}: has changed since the plan was made"
 
@@ -102,13 +104,13 @@ def _change(change: Change) -> dict[str, Any]:
             for field in change.fields
         ],
         "uid": change.uid,
-        "seen": change.seen,
-        "wanted": change.wanted,
+        "liveDigest": change.seen,
+        "desiredDigest": change.wanted,
     }
 
 
 def _by_job(record: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """What happens to jobs; what they are told while they wait, and what is learnt of them, may change at any time."""
+    """The placements of jobs, without WAIT and STAY steps: their texts may change at any time."""
     return {
         step["object"]: (step["verb"], step["cluster"])
         for step in record.get("placements") or ()
@@ -117,10 +119,34 @@ def _by_job(record: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
 
 
 def _by_object(record: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """What is done to each object; not the notes, in which numbers move while nothing else does."""
-    keys = ("action", "reason", "drained", "uid", "seen", "wanted")
+    """The change of each object, without its notes: numbers in them may change while nothing else does."""
+    keys = ("action", "reason", "drained", "uid", "liveDigest", "desiredDigest")
     return {
         change["object"]: tuple(str(change.get(key)) for key in keys)
         for cluster in record.get("clusters") or ()
         for change in cluster.get("changes") or ()
     }
+
+
+def tokens_only(plan: Plan, asked: frozenset[ClusterName] = frozenset()) -> Plan:
+    """Only the part of the plan that issues tokens.
+
+    A gap counts only where it keeps a token that was `asked` for from being issued.
+    """
+    clusters = (
+        # A part of a plan does not determine the inventory, so the inventory may only be widened.
+        replace(cluster, changes=tuple(change for change in cluster.changes if change.token), is_complete=False)
+        for cluster in plan.clusters
+    )
+    kept = tuple(cluster for cluster in clusters if cluster.changes)
+    issued = {change.token.worker for cluster in kept for change in cluster.changes if change.token}
+    names = {cluster.name for cluster in kept} | (asked - issued)
+    refusals = tuple(refusal for refusal in plan.refusals if _is_about_tokens(refusal))
+    gaps = tuple(gap for gap in plan.gaps if gap.cluster in names or not names)
+    return replace(plan, clusters=kept, refusals=refusals, gaps=gaps, preflight_issues=())
+
+
+def _is_about_tokens(refusal: Refusal) -> bool:
+    is_foreign = refusal.reason in {Refused.MOVED, Refused.SHARED, Refused.MANAGED}
+    is_joined = refusal.reason is Refused.FOREIGN and refusal.ref is None
+    return is_foreign or is_joined or (refusal.ref is not None and refusal.ref.kind == "Secret")

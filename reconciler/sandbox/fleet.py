@@ -12,40 +12,46 @@ from pathlib import Path
 
 import orjson
 
-from reconciler.edges.kubernetes import ApiServer
+from reconciler.clients.kubernetes import ApiServer
 from reconciler.errors import SandboxError
 from reconciler.objects import ClusterName, Manifest
 from reconciler.sandbox import control_plane, kubestellar, kueue, processes
 from reconciler.sandbox.control_plane import ClusterFiles
 from reconciler.sandbox.kubeconfig import write_kubeconfig
-from reconciler.sandbox.layout import sandbox_folder
-from reconciler.sandbox.locks import held_lock
 from reconciler.sandbox.nodes import read_nodes, stages
-from reconciler.sandbox.ports import becomes_free, free_ports
+from reconciler.sandbox.options import SandboxOptions, check_options
 from reconciler.sandbox.processes import Part, is_alive
-from reconciler.sandbox.state import ITS, MANAGER, SandboxCluster, SandboxState, list_sandboxes, load_state
-from reconciler.sandbox.waiting import is_api_ready, is_healthy, is_listening, wait_for
-from reconciler.sandbox.wish import Wish, check_wish
+from reconciler.sandbox.state import (
+    ITS,
+    MANAGER,
+    SandboxCluster,
+    SandboxState,
+    held_lock,
+    list_sandboxes,
+    load_state,
+    sandbox_folder,
+)
+from reconciler.sandbox.waiting import becomes_free, free_ports, is_api_ready, is_healthy, is_listening, wait_for
 
 _DISK_HINT = "free some space, or set XDG_STATE_HOME to another disk; nothing was left running"
 
 
-def up(wish: Wish, report: Callable[[str], None] = lambda _: None) -> "Sandbox":
+def up(options: SandboxOptions, report: Callable[[str], None] = lambda _: None) -> "Sandbox":
     """Start everything; on any failure, an interrupt included, nothing is left running."""
-    check_wish(wish)
-    refuse_second(wish.name)
-    folder = sandbox_folder(wish.name)
-    with held_lock(_lock_file(wish.name)):
-        refuse_second(wish.name)
+    check_options(options)
+    refuse_second(options.name)
+    folder = sandbox_folder(options.name)
+    with held_lock(_lock_file(options.name)):
+        refuse_second(options.name)
         shutil.rmtree(folder, ignore_errors=True)
-        sandbox = Sandbox(SandboxState(wish.name, datetime.now(UTC)))
+        sandbox = Sandbox(SandboxState(options.name, datetime.now(UTC)))
         try:
-            _bring_up(sandbox, wish, report)
+            _bring_up(sandbox, options, report)
         except OSError as error:
-            sandbox.down()
+            sandbox.discard()
             raise SandboxError(str(folder), f"cannot write: {error.strerror}", _DISK_HINT) from error
         except BaseException:
-            sandbox.down()
+            sandbox.discard()
             raise
     return sandbox
 
@@ -73,19 +79,21 @@ def refuse_second(name: str) -> None:
     )
 
 
-def _bring_up(sandbox: "Sandbox", wish: Wish, report: Callable[[str], None]) -> None:
+def _bring_up(sandbox: "Sandbox", options: SandboxOptions, report: Callable[[str], None]) -> None:
     sandbox.state.save()
-    if wish.is_owned:
+    if options.is_owned:
         owner = (str(os.getpid()), processes.birth(os.getpid()))
-        sandbox.start(_own_part(sandbox.folder, "watchdog", *owner, wish.name))
+        sandbox.start(_own_part(sandbox.folder, "watchdog", *owner, options.name))
     etcd_port, peer_port, nats_port = sandbox.take_ports(3)
     sandbox.start(control_plane.etcd_part(sandbox.folder, etcd_port, peer_port))
     nats = sandbox.start(control_plane.nats_part(sandbox.folder, nats_port))
-    nodes = read_nodes(wish.nodes, wish.worker_names)
-    with ThreadPoolExecutor(len(wish.cluster_names)) as pool:
+    nodes = read_nodes(options.nodes, options.worker_names)
+    with ThreadPoolExecutor(len(options.cluster_names)) as pool:
         running = [
-            pool.submit(sandbox.add_cluster, name, wish.kueue_of(name), nodes.get(name), frameworks=wish.frameworks)
-            for name in wish.cluster_names
+            pool.submit(
+                sandbox.add_cluster, name, options.kueue_of(name), nodes.get(name), frameworks=options.frameworks
+            )
+            for name in options.cluster_names
         ]
         try:
             for job in as_completed(running):
@@ -93,12 +101,12 @@ def _bring_up(sandbox: "Sandbox", wish: Wish, report: Callable[[str], None]) -> 
         except BaseException:
             sandbox.abandon()
             raise
-    if wish.has_kubestellar:
-        sandbox.add_kubestellar(wish.worker_names)
+    if options.has_kubestellar:
+        sandbox.add_kubestellar(options.worker_names)
         report("KubeStellar is ready")
     sandbox.wait(nats.name)
     if any(cluster.kueue for cluster in sandbox.state.clusters):
-        sandbox.start(_own_part(sandbox.folder, "kubelet", wish.name))
+        sandbox.start(_own_part(sandbox.folder, "kubelet", options.name))
 
 
 def _own_part(folder: Path, module: str, *arguments: str) -> Part:
@@ -183,8 +191,8 @@ class Sandbox:
         self.wait(self.start(kubestellar.agent_part(worker, files, its, self.take_ports(1)[0])).name)
 
     def remove_cluster(self, name: str) -> None:
-        """End a cluster and forget it; its data stays in etcd, under a name that a new cluster should not take."""
-        processes.stop(self._parts_of(name))
+        """End a cluster at once and forget it; its data stays in etcd, under a name that no new cluster should take."""
+        processes.kill(*self._parts_of(name))
         self._apis.pop(name, None)
         self._record(
             lambda state: replace(
@@ -218,7 +226,11 @@ class Sandbox:
                 "end that process, or take the sandbox down and up again: it chooses new ports",
             )
         running = processes.start(part)
-        self._record(lambda state: state.with_part(running))
+        try:
+            self._record(lambda state: state.with_part(running))
+        except BaseException:
+            processes.kill(running)  # what is not recorded would never be found again
+            raise
         return running
 
     def stop(self, part: str) -> None:
@@ -252,6 +264,20 @@ class Sandbox:
         others = [part for part in self.state.parts if part.pid != os.getpid()]
         for layer in _stop_order(others):
             processes.stop(layer)
+        self._forget()
+
+    def discard(self) -> None:
+        """End everything at once, without a chance to tidy up, and remove the folder.
+
+        The watchdog goes last: it ends the rest where this process is killed meanwhile.
+        """
+        parts = self.state.parts
+        processes.kill(*(part for part in parts if part.name == "kubelet"))
+        processes.kill(*(part for part in parts if part.name != "watchdog"))
+        processes.kill(*(part for part in parts if part.name == "watchdog"))
+        self._forget()
+
+    def _forget(self) -> None:
         for api in self._apis.values():
             api.close()
         shutil.rmtree(self.folder, ignore_errors=True)

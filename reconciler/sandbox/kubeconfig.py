@@ -1,5 +1,6 @@
 """Kubeconfig files of sandbox clusters."""
 
+import subprocess
 from base64 import b64encode
 from collections.abc import Iterable
 from pathlib import Path
@@ -7,7 +8,9 @@ from typing import Any
 
 import yaml
 
-from reconciler.sandbox.state import SandboxCluster
+from reconciler.errors import SandboxError
+from reconciler.sandbox.programs import PROGRAMS
+from reconciler.sandbox.state import SandboxCluster, SandboxState
 
 
 def write_kubeconfig(path: Path, clusters: Iterable[SandboxCluster]) -> None:
@@ -37,10 +40,7 @@ def _server(cluster: SandboxCluster) -> dict[str, Any]:
 
 
 def _user(cluster: SandboxCluster) -> dict[str, Any]:
-    return {
-        "client-certificate-data": _encoded(cluster.access.client_certificate),
-        "client-key-data": _encoded(cluster.access.client_key),
-    }
+    return {"token": cluster.access.token}
 
 
 def _context(cluster: SandboxCluster) -> dict[str, Any]:
@@ -49,3 +49,19 @@ def _context(cluster: SandboxCluster) -> dict[str, Any]:
 
 def _encoded(text: str) -> str:
     return b64encode(text.encode()).decode()
+
+
+def kubectl_command(state: SandboxState, cluster: str, *arguments: str) -> list[str]:
+    context = state.cluster(cluster).name
+    options = (f"--kubeconfig={state.kubeconfig}", f"--context={context}")
+    return [str(PROGRAMS["kubernetes"].binary), "kubectl", *options, *arguments]
+
+
+def kubectl(state: SandboxState, cluster: str, *arguments: str) -> str:
+    """Run one kubectl command and return what it printed."""
+    answer = subprocess.run(
+        kubectl_command(state, cluster, *arguments), capture_output=True, text=True, check=False, cwd=Path("/")
+    )
+    if answer.returncode != 0:
+        raise SandboxError(f"{cluster}: kubectl {' '.join(arguments)}", answer.stderr.strip())
+    return answer.stdout

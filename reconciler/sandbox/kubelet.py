@@ -9,6 +9,7 @@ import sys
 import time
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import urlencode
 
 from reconciler.errors import KfleetError
 from reconciler.sandbox.control_plane import ClusterFiles
@@ -17,31 +18,38 @@ from reconciler.sandbox.kueue import CONFIG_KEY, CONFIG_MAP, NAMESPACE, POD_LABE
 from reconciler.sandbox.processes import last_lines
 from reconciler.sandbox.state import SandboxCluster
 
-POLL = 1.0
+POLL = 0.5
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+_LABELS = ",".join(f"{key}={value}" for key, value in POD_LABELS.items())
+# Version 0 is what the server has in its cache. For the newest list it would ask etcd about every kind that it watches.
+CACHED_PODS = f"{PODS}?{urlencode({'labelSelector': _LABELS, 'resourceVersion': '0'})}"
 RESTARTED = "kubectl.kubernetes.io/restartedAt"
 log = logging.getLogger(__name__)
 
 
 def follow(name: str) -> None:
-    sandbox = Sandbox.find(name)
+    sandbox, started = Sandbox.find(name), set[str]()
     while True:
         for cluster in sandbox.state.clusters:
             if cluster.kueue:
-                _look_at(sandbox, cluster)
+                _look_at(sandbox, cluster, started)
         time.sleep(POLL)
 
 
-def _look_at(sandbox: Sandbox, cluster: SandboxCluster) -> None:
+def _look_at(sandbox: Sandbox, cluster: SandboxCluster, started: set[str]) -> None:
+    """`started` are the pods that were started, by uid: the cache may not know that yet."""
     try:
-        for pod in sandbox.api(cluster.name).list(
-            PODS, ",".join(f"{key}={value}" for key, value in POD_LABELS.items())
-        ):
-            if pod["status"].get("phase") == "Pending" and not pod["status"].get("containerStatuses"):
+        for pod in sandbox.api(cluster.name).get(CACHED_PODS)["items"]:
+            if pod["metadata"]["uid"] not in started and _is_new(pod):
                 _start(sandbox, cluster, pod)
+                started.add(pod["metadata"]["uid"])
     except KfleetError as error:
         # A cluster that was stopped, or is just going: there is nothing to be done about it here.
         log.warning("cluster", extra={"cluster": cluster.name, "problem": str(error)})
+
+
+def _is_new(pod: dict[str, Any]) -> bool:
+    return pod["status"].get("phase") == "Pending" and not pod["status"].get("containerStatuses")
 
 
 def _start(sandbox: Sandbox, cluster: SandboxCluster, pod: dict[str, Any]) -> None:

@@ -14,14 +14,14 @@ from typing import Any
 
 import yaml
 
-from reconciler.edges.kubernetes import ApiServer
+from reconciler.clients.kubernetes import ApiServer
 from reconciler.errors import ClusterError, SandboxError
 from reconciler.objects import Manifest
 from reconciler.sandbox.control_plane import LOOPBACK, ClusterFiles
 from reconciler.sandbox.processes import Part
 from reconciler.sandbox.programs import PROGRAMS
 from reconciler.sandbox.state import MANAGER
-from reconciler.sandbox.waiting import PATIENCE
+from reconciler.sandbox.waiting import READY_TIMEOUT
 
 PROGRAM_NAMES = ("kubestellar", "ocm-work")
 PROPERTIES_NAMESPACE = "customization-properties"
@@ -84,16 +84,16 @@ def _own_kind(path: str) -> Manifest:
     return loaded
 
 
-def install_kinds(api: ApiServer, definitions: Iterable[Manifest], patience: timedelta = PATIENCE) -> None:
+def install_kinds(api: ApiServer, definitions: Iterable[Manifest], timeout: timedelta = READY_TIMEOUT) -> None:
     """Create definitions and wait until objects of their kinds can be written."""
     known = tuple(definitions)
     for definition in known:
         api.create(definition)
-    deadline = time.monotonic() + patience.total_seconds()
+    deadline = time.monotonic() + timeout.total_seconds()
     while missing := [definition for definition in known if not _is_served(api, definition)]:
         if time.monotonic() > deadline:
             kind = missing[0]["spec"]["names"]["kind"]
-            raise SandboxError(api.cluster, f"{kind} is not served {patience.seconds} s after its definition")
+            raise SandboxError(api.cluster, f"{kind} is not served {timeout.seconds} s after its definition")
         time.sleep(0.05)
 
 
@@ -104,7 +104,7 @@ def _is_served(api: ApiServer, definition: Manifest) -> bool:
         served = api.kinds(f"{spec['group']}/{spec['versions'][0]['name']}")
     except ClusterError as error:
         # The list of groups knows a new one a moment before the group itself is there.
-        if not error.may_pass:
+        if not error.is_retryable:
             raise
         return False
     return spec["names"]["plural"] in {entry.plural for entry in served}

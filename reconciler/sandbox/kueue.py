@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from reconciler.edges.kubernetes import ApiServer
+from reconciler.clients.kubernetes import ApiServer
 from reconciler.objects import Manifest
 from reconciler.sandbox.certificates import Pair, make_authority, make_server_pair
 from reconciler.sandbox.control_plane import LOOPBACK, ClusterFiles

@@ -36,10 +36,10 @@ def read_nodes(choice: str, clusters: tuple[ClusterName, ...]) -> dict[ClusterNa
         }
     documents = tuple(_read_file(Path(choice)))
     for document in documents:
-        if strangers := sorted(_targets(document, clusters) - set(clusters)):
+        if foreign := sorted(_targets(document, clusters) - set(clusters)):
             raise SandboxError(
                 f"{choice}: Node {document['metadata']['name']}",
-                f"{CLUSTERS_ANNOTATION} names {', '.join(strangers)}; the workers are {', '.join(clusters)}",
+                f"{CLUSTERS_ANNOTATION} names {', '.join(foreign)}; the workers are {', '.join(clusters)}",
             )
     return {
         cluster: tuple(document for document in documents if cluster in _targets(document, clusters))

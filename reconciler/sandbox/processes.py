@@ -57,10 +57,10 @@ def is_alive(part: Part) -> bool:
     return bool(part.pid) and bool(part.born) and birth(part.pid) == part.born
 
 
-def stop(parts: Iterable[Part], *, patience: timedelta = timedelta(seconds=10)) -> None:
+def stop(parts: Iterable[Part], *, timeout: timedelta = timedelta(seconds=10)) -> None:
     """End processes, politely first, all at the same time; those that do not listen are killed."""
     waiting = [part for part in parts if _signal(part, signal.SIGTERM)]
-    deadline = time.monotonic() + patience.total_seconds()
+    deadline = time.monotonic() + timeout.total_seconds()
     while waiting and time.monotonic() < deadline:
         time.sleep(0.02)
         waiting = [part for part in waiting if is_alive(part)]
@@ -70,10 +70,10 @@ def stop(parts: Iterable[Part], *, patience: timedelta = timedelta(seconds=10)) 
         time.sleep(0.02)
 
 
-def kill(part: Part) -> None:
-    """End a process without warning, as a crash would."""
-    _signal(part, signal.SIGKILL)
-    while is_alive(part):
+def kill(*parts: Part) -> None:
+    """End processes without warning, as a crash would."""
+    waiting = [part for part in parts if _signal(part, signal.SIGKILL)]
+    while waiting := [part for part in waiting if is_alive(part)]:
         time.sleep(0.01)
 
 
@@ -103,14 +103,20 @@ def _signal(part: Part, number: signal.Signals) -> bool:
 
 
 def birth(pid: int) -> str:
-    """The start time of a live process; empty when there is none, or only a zombie of it."""
+    """The start time of a live process; empty when there is none, or only a zombie of it.
+
+    A killed process whose first thread is a zombie already, while others still end, counts as alive: its sockets are
+    open until the last thread has gone.
+    """
     _reap(pid)
     try:
-        # The name in brackets may hold anything, so count fields from its end: state is the 3rd, start the 22nd.
+        # The name in brackets may hold anything, so count fields from its end: state is the 3rd, threads the 20th,
+        # start the 22nd.
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return _birth_by_ps(pid)
-    return "" if fields[0] == "Z" else fields[19]
+    has_ended = fields[0] == "Z" and int(fields[17]) <= 1
+    return "" if has_ended else fields[19]
 
 
 def _birth_by_ps(pid: int) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from reconciler.sandbox.layout import cache_folder
+from reconciler.sandbox.state import cache_folder
 
 SOURCES = Path(__file__).parent / "go"
 BUILD_FLAGS = ("-trimpath", "-buildvcs=false")

@@ -1,21 +1,55 @@
-"""What a sandbox consists of, as a value that is kept in its folder."""
+"""Where the sandbox keeps things: what it built in the user's cache, what runs in the user's state folder."""
 
+import fcntl
 import json
-from collections.abc import Mapping
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from reconciler.edges.kubernetes import Access
+from reconciler.clients.login import ClusterLogin
 from reconciler.errors import SandboxError
 from reconciler.objects import ClusterName
-from reconciler.sandbox.layout import sandbox_folder, state_folder
 from reconciler.sandbox.processes import Part
 
+NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?")
 FORMAT = 1
 MANAGER = ClusterName("manager")
 ITS = ClusterName("its")  # KubeStellar's inventory and transport space
+
+
+def cache_folder() -> Path:
+    return _base("XDG_CACHE_HOME", ".cache") / "sandbox"
+
+
+def state_folder() -> Path:
+    return _base("XDG_STATE_HOME", ".local/state") / "sandbox"
+
+
+def sandbox_folder(name: str) -> Path:
+    if not NAME.fullmatch(name):
+        raise SandboxError(f"sandbox {name!r}", "is no valid name: use lower-case letters, digits and '-', at most 32")
+    return state_folder() / name
+
+
+def _base(variable: str, default: str) -> Path:
+    return Path(os.environ.get(variable) or Path.home() / default) / "kfleet"
+
+
+@contextmanager
+def held_lock(path: Path, on_wait: Callable[[], None] = lambda: None) -> Iterator[None]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            on_wait()
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +58,7 @@ class SandboxCluster:
 
     name: ClusterName
     kueue: str
-    access: Access
+    access: ClusterLogin
 
     @property
     def role(self) -> str:
@@ -97,7 +131,7 @@ def list_sandboxes() -> list[str]:
 
 
 def _cluster(fields: Mapping[str, Any]) -> SandboxCluster:
-    return SandboxCluster(ClusterName(fields["name"]), fields["kueue"], Access(**fields["access"]))
+    return SandboxCluster(ClusterName(fields["name"]), fields["kueue"], ClusterLogin(**fields["access"]))
 
 
 def _part(fields: Mapping[str, Any]) -> Part:

@@ -1,15 +1,16 @@
-"""Documents that passed their schema become the nouns of the model; nothing can be wrong with them any more."""
+"""Builds the model from documents that passed their schema, so nothing can fail here."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from reconciler.flux.minicluster import is_mini_cluster, to_current
 from reconciler.kueue.kinds import kind_of
 from reconciler.kueue.upgrade import to_canonical
 from reconciler.objects import ClusterName, Manifest
 from reconciler.quantity import Amount, Percent, Quantity, parse, parse_amount, parse_percent
-from reconciler.spec.annotations import without_own_annotations
-from reconciler.spec.choices import (
+from reconciler.spec.document import Document
+from reconciler.spec.enums import (
     Adopt,
     CapacityPolicy,
     CapacitySource,
@@ -21,14 +22,11 @@ from reconciler.spec.choices import (
     Role,
     StopPolicy,
 )
-from reconciler.spec.credentials import read_credentials
-from reconciler.spec.document import Document
-from reconciler.spec.duration import parse_duration
+from reconciler.spec.formats import parse_duration
 from reconciler.spec.kubestellar import read_kubestellar
 from reconciler.spec.masterqueue import read_pools
-from reconciler.spec.minicluster import is_mini_cluster, to_current
 from reconciler.spec.model import (
-    Access,
+    AccessSpec,
     AdmissionCheck,
     Capacity,
     Cluster,
@@ -43,11 +41,9 @@ from reconciler.spec.model import (
     SecretRef,
     Tenant,
 )
-from reconciler.spec.monitoring import read_monitoring
 from reconciler.spec.nats import read_connection
-from reconciler.spec.selector import read_selector
-from reconciler.spec.skypilot import read_skypilot
-from reconciler.spec.targets import read_targets
+from reconciler.spec.selectors import read_selector, read_targets, without_own_annotations
+from reconciler.spec.settings import read_credentials, read_monitoring, read_skypilot
 
 _DRAINS = {False: Drain.NO, True: Drain.WAIT, "evict": Drain.EVICT}
 
@@ -70,6 +66,7 @@ def build_fleet(document: Document) -> Fleet:
         kubestellar=read_kubestellar(spec.get("kubestellar", {})),
         inventory=_access(space["access"]) if (space := spec.get("kubestellar", {}).get("its")) else None,
         monitoring=read_monitoring(spec.get("monitoring")),
+        home=spec.get("homeCluster", ""),
     )
 
 
@@ -81,14 +78,19 @@ def _prune(prune: Manifest) -> PrunePolicy:
     )
 
 
+_CAPACITY_DURATIONS = ("staleAfter", "dropAfter", "shrinkDelay")
+
+
 def _capacity_policy(capacity: Manifest) -> CapacityPolicy:
     default = CapacityPolicy()
-    durations = {key: parse_duration(text) for key, text in capacity.items() if key != "headroom"}
+    durations = {key: parse_duration(text) for key, text in capacity.items() if key in _CAPACITY_DURATIONS}
+    labels = capacity.get("poolLabels")
     return CapacityPolicy(
         headroom=_headroom(capacity) or default.headroom,
         stale_after=durations.get("staleAfter", default.stale_after),
         drop_after=durations.get("dropAfter", default.drop_after),
         shrink_delay=durations.get("shrinkDelay", default.shrink_delay),
+        pool_labels=None if labels is None else tuple(labels),
     )
 
 
@@ -113,9 +115,9 @@ def build_cluster(document: Document) -> Cluster:
     )
 
 
-def _access(access: Manifest) -> Access:
+def _access(access: Manifest) -> AccessSpec:
     secret = access.get("secretRef")
-    return Access(
+    return AccessSpec(
         context=access.get("context", ""),
         kubeconfig=access.get("kubeconfig", ""),
         in_cluster=access.get("inCluster", False),
@@ -127,10 +129,10 @@ def _access(access: Manifest) -> Access:
 
 
 def with_places_of_secrets(spec: FleetSpec) -> FleetSpec:
-    """A Secret with a kubeconfig lies where Kueue is on the manager, unless the fleet says where."""
+    """A Secret with a kubeconfig is in the namespace of the manager's Kueue, unless the fleet sets another one."""
     namespace = spec.manager.kueue.namespace if spec.manager else ""
 
-    def placed(access: Access) -> Access:
+    def placed(access: AccessSpec) -> AccessSpec:
         secret = access.secret_ref
         if secret is None or secret.namespace:
             return access
@@ -243,6 +245,6 @@ def build_native(document: Document) -> NativeObject:
     current, kind = upgraded.manifest, kind_of(manifest)
     is_namespaced = kind.is_namespaced if kind else is_mini_cluster(manifest)
     if is_namespaced and not current["metadata"].get("namespace"):
-        # As kubectl does; otherwise the object's identity would depend on who reads it.
+        # As kubectl does; otherwise the object's identity would depend on its reader.
         current = {**current, "metadata": {**current["metadata"], "namespace": "default"}}
     return NativeObject(manifest, current, upgraded.notes, read_targets(document), document)

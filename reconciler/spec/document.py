@@ -1,4 +1,4 @@
-"""One document of a file, which can say where each of its fields stands."""
+"""The line numbers of the fields of a YAML document."""
 
 import re
 from collections.abc import Mapping
@@ -6,18 +6,67 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from reconciler.errors import Place, SpecError
+import yaml
+
+from reconciler.errors import SourceLocation, SpecError
 from reconciler.objects import Manifest
-from reconciler.spec.lines import index_lines
 
 FieldPath = tuple[str | int, ...]
 
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
+@dataclass(slots=True)
+class _Open:
+    """An open mapping or list: the path of its next value."""
+
+    path: tuple[str | int, ...]
+    is_mapping: bool
+    step: str | int | None
+
+
+def index_lines(text: str, first_line: int) -> Mapping[tuple[str | int, ...], int]:
+    """Return the line of each field. Values that come through an alias are not listed: they have the alias's line."""
+    lines: dict[tuple[str | int, ...], int] = {}
+    opened: list[_Open] = []
+    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+        if isinstance(event, yaml.NodeEvent):
+            path = _take(opened, event, lines, first_line)
+            if isinstance(event, yaml.CollectionStartEvent) and path is not None:
+                is_mapping = isinstance(event, yaml.MappingStartEvent)
+                opened.append(_Open(path, is_mapping, None if is_mapping else 0))
+        elif isinstance(event, yaml.CollectionEndEvent):
+            opened.pop()
+    return lines
+
+
+def _take(
+    opened: list[_Open],
+    event: yaml.NodeEvent,
+    lines: dict[tuple[str | int, ...], int],
+    first_line: int,
+) -> tuple[str | int, ...] | None:
+    if not opened:
+        return ()
+    parent, line = opened[-1], line_of(event) + first_line
+    if parent.step is None:
+        parent.step = event.value if isinstance(event, yaml.ScalarEvent) else ""
+        lines[(*parent.path, parent.step)] = line
+        return None
+    path = (*parent.path, parent.step)
+    lines.setdefault(path, line)
+    parent.step = None if parent.is_mapping else int(parent.step) + 1
+    return path
+
+
+def line_of(event: yaml.Event) -> int:
+    """Return the line of an event, counted from 0 at the start of the text."""
+    return event.start_mark.line if event.start_mark else 0
+
+
 @dataclass(frozen=True, slots=True)
 class Ignore:
-    """A lint rule that a document switches off for itself, and why."""
+    """A lint rule that a document disables for itself, and the reason."""
 
     rule: str
     reason: str
@@ -25,10 +74,10 @@ class Ignore:
 
 @dataclass(frozen=True, slots=True)
 class Patched:
-    """A part of a document that an overlay brought: its errors point to the overlay."""
+    """A part of a document that an overlay added: its errors point to the overlay."""
 
     field: FieldPath
-    place: Place
+    place: SourceLocation
 
 
 @dataclass(frozen=True)
@@ -63,7 +112,7 @@ class Document:
 
     @property
     def title(self) -> str:
-        """What the document is, wherever it stands: `Kind/namespace/name`, and the clusters where it says some."""
+        """Return the document's identity, independent of its file: `Kind/namespace/name`, and its clusters if set."""
         identity = "/".join(part for part in (self.kind, self.namespace, self.name) if part)
         targets = _text(self.annotations.get("kfleet.dev/clusters"))
         return f"{identity} for {targets}" if targets else identity
@@ -73,24 +122,24 @@ class Document:
         annotations = _metadata(self.value).get("annotations")
         return annotations if isinstance(annotations, dict) else {}
 
-    def place(self, *path: str | int) -> Place:
-        """Where a field stands, or the nearest thing around it that stands somewhere."""
+    def place(self, *path: str | int) -> SourceLocation:
+        """Return the location of a field, or of its nearest parent that has one."""
         for length in range(len(path), 0, -1):
             prefix = path[:length]
             for patch in reversed(self.patches):
                 if patch.field == prefix:
                     return patch.place
             if prefix in self._lines:
-                return Place(self.path, self._lines[prefix])
-        return Place(self.path, self.line)
+                return SourceLocation(self.path, self._lines[prefix])
+        return SourceLocation(self.path, self.line)
 
     def error(self, path: FieldPath, problem: str) -> SpecError:
         return SpecError(self.place(*path), field_text(path), problem)
 
     @cached_property
     def _lines(self) -> Mapping[FieldPath, int]:
-        # Asked for when something is wrong only: reading the text a second time then is cheaper than keeping a line
-        # for every node of every document.
+        # Indexed only for errors: parsing the text a second time then is cheaper than keeping a line for every node of
+        # every document.
         return index_lines(self.text, self.first_line)
 
 

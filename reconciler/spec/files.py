@@ -1,8 +1,10 @@
 """The files of one revision."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
+from typing import Any
 
 MAX_FILE_BYTES = 10 * 2**20
 MAX_TOTAL_BYTES = 64 * 2**20
@@ -12,16 +14,21 @@ SUFFIXES = (".yaml", ".yml")
 
 @dataclass(frozen=True, slots=True)
 class FleetFiles:
-    """The YAML files of a fleet and of its overlays, by path. `revision` is empty for files outside of a commit."""
+    """The YAML files of a fleet and of its overlays, by path. `revision` is empty for files outside a commit.
+
+    `roots` are the first commits of the repository, which identify it wherever it is; empty if they cannot be
+    determined, None if they were not requested.
+    """
 
     origin: str
     revision: str
     files: Mapping[str, bytes] = field(repr=False)
     fleet_path: str = "fleet"
     overlays_path: str = "overlays"
+    roots: tuple[str, ...] | None = None
 
     def fleet(self) -> Mapping[str, bytes]:
-        """The files of the fleet itself, without overlays that lie inside of its folder."""
+        """Return the files of the fleet itself, without overlays inside its folder."""
         return {
             path: content
             for path, content in self.files.items()
@@ -38,7 +45,7 @@ class FleetFiles:
 
 
 def overlays_beside(fleet_path: str) -> str:
-    """Overlays lie beside the fleet's folder: `fleet` and `overlays`."""
+    """Overlays are next to the fleet's folder: `fleet` and `overlays`."""
     path = PurePosixPath(fleet_path)
     return "overlays" if path.name in ("", ".") else str(path.parent / "overlays")
 
@@ -49,3 +56,46 @@ def is_inside(path: str, folder: str) -> bool:
 
 def _below(path: str, folder: str) -> str:
     return path if folder == "." else path.removeprefix(f"{folder}/")
+
+
+@dataclass(frozen=True, slots=True)
+class SpecSource:
+    """A folder of a repository, with or without an overlay.
+
+    A repository is identified by its first commits, because it has many addresses: a checkout, https, ssh. `roots` and
+    `path` are empty if they cannot be determined: files outside git, a shallow clone. `is_accepted` means that the
+    operator wants this source in place of another one.
+    """
+
+    roots: tuple[str, ...] = ()
+    path: str = ""
+    overlay: str = ""
+    is_accepted: bool = False
+
+    def __str__(self) -> str:
+        repository = f" of the repository {self.roots[0]}" if self.roots else ""
+        overlay = f"overlay {self.overlay}" if self.overlay else "no overlay"
+        return f"{self.path or 'a folder'}{repository} with {overlay}"
+
+    def is_other(self, before: "SpecSource") -> bool:
+        is_other_repository = bool(self.roots and before.roots) and not set(self.roots) & set(before.roots)
+        is_other_path = bool(self.path and before.path) and self.path != before.path
+        return is_other_repository or is_other_path or self.overlay != before.overlay
+
+    @property
+    def record(self) -> str:
+        content = {"roots": self.roots, "path": self.path, "overlay": self.overlay}
+        return json.dumps({name: value for name, value in content.items() if value}, separators=(",", ":"))
+
+
+def read_source(text: str) -> SpecSource | None:
+    """Return None if nothing was recorded; a record that a user has broken counts as none."""
+    try:
+        found: Any = json.loads(text) if text else None
+    except ValueError:
+        return None
+    if not isinstance(found, Mapping):
+        return None
+    roots = found.get("roots")
+    known = tuple(map(str, roots)) if isinstance(roots, list) else ()
+    return SpecSource(known, str(found.get("path", "")), str(found.get("overlay", "")))

@@ -1,4 +1,4 @@
-"""How KubeStellar carries jobs to workers, as the fleet says it, and the shapes that its releases take."""
+"""How KubeStellar dispatches jobs to workers, from the fleet's spec, and the API shapes of its releases."""
 
 import hashlib
 from collections.abc import Mapping
@@ -7,21 +7,32 @@ from datetime import timedelta
 from enum import StrEnum
 
 from reconciler.objects import ClusterName, Manifest
-from reconciler.spec.choices import PlacementRule
-from reconciler.spec.duration import parse_duration
+from reconciler.spec.enums import PlacementRule
+from reconciler.spec.formats import parse_duration
 
 CLUSTER_LABEL = "kubestellar.io/cluster"
+# A second label on objects that kfleet itself placed: policies select by both, because any user could set the first.
+PLACED_LABEL, IS_PLACED = "kfleet.dev/placed", "true"
 NAME_LABEL = "name"
+API_GROUP = "control.kubestellar.io"
+POLICY_KIND = "BindingPolicy"
+ADMISSION_GROUP = "admissionregistration.k8s.io"
+# The ValidatingAdmissionPolicy that protects the labels, and its binding.
+GUARD = "kfleet-placement"
+# A virtual kind that no server serves. The policy checks for permission on it: users who have it may place jobs.
+PLACEMENT_GROUP, PLACEMENTS, PLACING = "kfleet.dev", "placements", "set"
+# The controller name in the AdmissionChecks of queues that KubeStellar dispatches, as in kueue-ks.
+CHECK_CONTROLLER = "kubestellar.io/ks-kueue"
 LONGEST_NAME = 63
-# A release that is not named is taken for one of these: the newest shape.
+# A release that is not listed is treated like one of these: the newest shape.
 NEWEST = (0, 30)
 
 
 @dataclass(frozen=True, slots=True)
-class CarriedKind:
-    """A kind of jobs: where its pod templates lie, and the field that holds it back on the manager.
+class DownsyncKind:
+    """A kind of job: the paths of its pod templates, and the field that suspends it on the manager.
 
-    In a path `*` stands for every key of a mapping, and `[name]` for every item of a list that is told by its name.
+    In a path, `*` matches every key of a mapping, and `[name]` every item of a list whose items are identified by name.
     """
 
     api_version: str
@@ -43,15 +54,15 @@ class CarriedKind:
         return f"/apis/{self.api_version}/namespaces/{namespace}/{self.plural}/{name}"
 
 
-def _kubeflow(kind: str, replicas: str, version: str = "v1") -> CarriedKind:
+def _kubeflow(kind: str, replicas: str, version: str = "v1") -> DownsyncKind:
     path = f"spec.{replicas}.*.template"
-    return CarriedKind(f"kubeflow.org/{version}", kind, f"{kind.lower()}s", (path,), "spec.runPolicy.suspend")
+    return DownsyncKind(f"kubeflow.org/{version}", kind, f"{kind.lower()}s", (path,), "spec.runPolicy.suspend")
 
 
-JOB = CarriedKind("batch/v1", "Job", "jobs", ("spec.template",), "spec.suspend")
+JOB = DownsyncKind("batch/v1", "Job", "jobs", ("spec.template",), "spec.suspend")
 KNOWN_KINDS = (
     JOB,
-    CarriedKind(
+    DownsyncKind(
         "jobset.x-k8s.io/v1alpha2",
         "JobSet",
         "jobsets",
@@ -69,9 +80,9 @@ KNOWN_KINDS = (
 
 @dataclass(frozen=True, slots=True)
 class KubeStellar:
-    """`version` is what is assumed while the manager is not asked; `select_by` are labels of ManagedClusters.
+    """`version` is assumed until the manager is observed; `select_by` are labels of ManagedClusters.
 
-    A job whose pods are not ready after `move_after` goes to another cluster, and gets twice the time there.
+    A job whose pods are not ready after `move_after` moves to another cluster, where it gets twice the time.
     """
 
     version: str = ""
@@ -79,9 +90,9 @@ class KubeStellar:
     rule: PlacementRule = PlacementRule.SPREAD
     weights: Mapping[ClusterName, int] = field(default_factory=dict)
     move_after: timedelta = timedelta(minutes=10)
-    kinds: tuple[CarriedKind, ...] = KNOWN_KINDS
+    kinds: tuple[DownsyncKind, ...] = KNOWN_KINDS
 
-    def kind_of(self, group: str, kind: str) -> CarriedKind | None:
+    def kind_of(self, group: str, kind: str) -> DownsyncKind | None:
         return next((one for one in self.kinds if (one.group, one.kind) == (group, kind)), None)
 
 
@@ -102,14 +113,19 @@ def read_kubestellar(content: Manifest) -> KubeStellar:
     )
 
 
-def _kind(entry: Manifest) -> CarriedKind:
+def _kind(entry: Manifest) -> DownsyncKind:
     plural = entry.get("plural", f"{entry['kind'].lower()}s")
     templates, suspend = tuple(entry["templates"]), entry.get("suspend", "spec.suspend")
-    return CarriedKind(entry["apiVersion"], entry["kind"], plural, templates, suspend)
+    return DownsyncKind(entry["apiVersion"], entry["kind"], plural, templates, suspend)
+
+
+def check_of(queue: str) -> str:
+    """Return the AdmissionCheck of a queue whose jobs KubeStellar dispatches."""
+    return f"kubestellar-{queue}"
 
 
 def policy_name(worker: ClusterName) -> str:
-    """The BindingPolicy of a worker. KubeStellar uses it as the value of a label, which takes 63 characters."""
+    """Return the BindingPolicy of a worker. KubeStellar uses its name as a label value, which allows 63 characters."""
     name = f"kfleet-{worker}"
     if len(name) <= LONGEST_NAME:
         return name
@@ -118,7 +134,7 @@ def policy_name(worker: ClusterName) -> str:
 
 
 class Collectors(StrEnum):
-    """Where a BindingPolicy names the collectors of status."""
+    """The field in which a BindingPolicy names its StatusCollectors."""
 
     NOWHERE = "nowhere"
     NESTED = "statusCollection"
@@ -127,17 +143,21 @@ class Collectors(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PolicyShape:
-    """What BindingPolicies of an installed KubeStellar can say, and which kinds stand beside them."""
+    """The fields that BindingPolicies of an installed KubeStellar have, and the related kinds that it serves.
+
+    `has_guard` means that the API server has ValidatingAdmissionPolicies, as Kubernetes has since 1.30.
+    """
 
     is_singleton_in_clause: bool
     has_create_only: bool
     collectors: Collectors
     has_status_collectors: bool
     has_custom_transforms: bool
+    has_guard: bool = True
 
 
 def shape_of_release(version: str) -> PolicyShape:
-    """The shape by release; the installed definition itself tells better."""
+    """Return the shape of a release; the installed CRD is more reliable."""
     major, minor = _numbers(version)
     release = (major, minor)
     collectors = Collectors.NESTED if release >= (0, 23) else Collectors.NOWHERE

@@ -1,6 +1,5 @@
 """MasterQueue (`vk.io/v1`): a queue over resource pools that announce themselves on NATS."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -9,8 +8,8 @@ from typing import Any
 from reconciler.objects import Manifest
 from reconciler.quantity import Quantity, parse
 from reconciler.spec.document import Document
-from reconciler.spec.duration import parse_duration
-from reconciler.spec.targets import Targets, read_targets
+from reconciler.spec.formats import is_found, parse_duration
+from reconciler.spec.selectors import Targets, read_targets
 
 LONGEST_TIMEOUT = 10**9
 NOMINAL_DEFAULTS: Manifest = {"cpu": "1M", "memory": "1Ei", "pods": 100_000, "nvidia.com/gpu": 10_000}
@@ -26,9 +25,9 @@ BORROW_DEFAULTS: Manifest = {"policy": "LowerPriority"}
 
 @dataclass(frozen=True, slots=True)
 class NatsFlavor:
-    """Pools by name or by a pattern that is searched in their names. The connector may hold a password.
+    """Pools selected by name or by a pattern that is searched in their names. The connector may contain a password.
 
-    A Flavor that adds up pools has no virtual node, and no timeout where the fleet's `staleAfter` holds.
+    A Flavor that sums pools has no virtual node, and no timeout if the fleet's `staleAfter` applies.
     """
 
     connector: str = field(repr=False)
@@ -39,13 +38,12 @@ class NatsFlavor:
     pool_timeout: timedelta
 
     def has(self, pool: str) -> bool:
-        is_found = self.pool_pattern is not None and re.search(self.pool_pattern, pool) is not None
-        return is_found or pool in self.pools
+        return pool in self.pools or (self.pool_pattern is not None and is_found(self.pool_pattern, pool))
 
 
 @dataclass(frozen=True, slots=True)
 class Lending:
-    """A branch queue, and how much of each resource it may borrow per pool; a resource not named has no limit."""
+    """A branch queue, and how much of each resource it may borrow per pool; a resource not listed has no limit."""
 
     queue: str
     limits: Mapping[str, Quantity]
@@ -53,7 +51,7 @@ class Lending:
 
 @dataclass(frozen=True, slots=True)
 class MasterFlavor:
-    """An entry that is neither nats nor local has no effect; `nominal_quota` is None where none was written."""
+    """An entry that is neither nats nor local has no effect; `nominal_quota` is None if it is not set."""
 
     name: str
     nominal_quota: Mapping[str, Quantity] | None
@@ -64,7 +62,7 @@ class MasterFlavor:
 
 @dataclass(frozen=True, slots=True)
 class MasterQueue:
-    """`template` holds what the CRD keeps, with the CRD's defaults; it is None where the document has none."""
+    """`template` contains the fields that the CRD keeps, with the CRD's defaults; None if the document has none."""
 
     name: str
     template: Manifest | None
@@ -86,7 +84,7 @@ def read_master_queue(document: Document) -> MasterQueue:
 
 
 def _template(template: Manifest) -> Manifest:
-    # The CRD prunes what it does not know and fills defaults only inside of objects that were written.
+    # The CRD prunes unknown fields and sets defaults only inside objects that are present.
     known = {key: template[key] for key in ("cohort", *TEMPLATE_DEFAULTS) if key in template}
     filled = {**TEMPLATE_DEFAULTS, **known}
     if "flavorFungibility" in template:
@@ -129,7 +127,7 @@ def _quantities(amounts: Mapping[str, Any]) -> Mapping[str, Quantity]:
 
 
 def read_pools(entry: Manifest) -> NatsFlavor:
-    """The pools that a Flavor adds up."""
+    """The pools that a Flavor sums."""
     return NatsFlavor(
         connector=entry["connector"],
         subject=entry["subject"],

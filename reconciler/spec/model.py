@@ -1,6 +1,6 @@
-"""The fleet as values: what the files say, with every default filled in and every text read.
+"""The fleet as values: the content of the files, with every default applied and every text parsed.
 
-Each noun carries the document it was read from, so that whoever finds something wrong with it can say where:
+Each noun has the document it was read from, so that a later check can report the location of a problem:
 `queue.document.error(("spec", "quota", 0, "flavor"), "…")`.
 """
 
@@ -9,17 +9,15 @@ from dataclasses import dataclass, field
 
 from reconciler.objects import ClusterName, Manifest
 from reconciler.quantity import Amount, Percent, Quantity
-from reconciler.spec.choices import CapacitySource, Dispatch, Drain, Policy, Role, StopPolicy
-from reconciler.spec.credentials import DEFAULT, Credentials
 from reconciler.spec.document import Document
+from reconciler.spec.enums import CapacitySource, Dispatch, Drain, Policy, Role, StopPolicy
+from reconciler.spec.files import SpecSource
 from reconciler.spec.kubestellar import DEFAULT as DEFAULT_KUBESTELLAR
 from reconciler.spec.kubestellar import KubeStellar
 from reconciler.spec.masterqueue import MasterQueue, NatsFlavor
-from reconciler.spec.monitoring import Monitoring
 from reconciler.spec.nats import NatsConnection
-from reconciler.spec.selector import LabelSelector
-from reconciler.spec.skypilot import SkyPilot
-from reconciler.spec.targets import Targets
+from reconciler.spec.selectors import LabelSelector, Targets
+from reconciler.spec.settings import DEFAULT, Credentials, Monitoring, SkyPilot
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +28,8 @@ class SecretRef:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
-    """How to reach a cluster: one of the four ways is set, or none, which means a context of the cluster's name."""
+class AccessSpec:
+    """How to reach a cluster: one of the four ways is set, or none, which means the context with the cluster's name."""
 
     context: str = ""
     kubeconfig: str = ""
@@ -42,7 +40,10 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """`inventory` is KubeStellar's inventory and transport space, where a fleet says how to reach it."""
+    """`inventory` is KubeStellar's inventory and transport space, if the fleet sets how to reach it.
+
+    `home` is the cluster with the lease and the ledger of a fleet without a manager.
+    """
 
     name: str
     policy: Policy
@@ -51,13 +52,14 @@ class Fleet:
     has_live_master_queues: bool
     document: Document = field(repr=False)
     kubestellar: KubeStellar = DEFAULT_KUBESTELLAR
-    inventory: Access | None = None
+    inventory: AccessSpec | None = None
     monitoring: Monitoring | None = None
+    home: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Kueue:
-    """The Kueue of a cluster. `version` is what is assumed while the cluster is not asked; empty means the newest."""
+    """The Kueue of a cluster. `version` is assumed until the cluster is observed; empty means the newest."""
 
     namespace: str = "kueue-system"
     version: str = ""
@@ -69,7 +71,7 @@ class Cluster:
     name: ClusterName
     role: Role
     labels: Mapping[str, str]
-    access: Access
+    access: AccessSpec
     drain: Drain
     suspend: bool
     kueue: Kueue
@@ -79,12 +81,12 @@ class Cluster:
 
     @property
     def kubeconfig_secret(self) -> str:
-        """The Secret on the manager that holds the worker's kubeconfig."""
+        """The Secret on the manager with the worker's kubeconfig."""
         return self.credentials.secret or self.issued_secret
 
     @property
     def issued_secret(self) -> str:
-        """The Secret where kfleet puts a kubeconfig of its own making."""
+        """The Secret to which kfleet writes a kubeconfig that it generates."""
         return f"multikueue-{self.name}"
 
     @property
@@ -94,7 +96,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSelector:
-    """Names, or labels. Labels choose among workers and standalone clusters; a name may be any cluster."""
+    """Names or labels. Labels select among workers and standalone clusters; a name may be any cluster."""
 
     names: tuple[ClusterName, ...] = ()
     labels: LabelSelector | None = None
@@ -102,9 +104,9 @@ class ClusterSelector:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """Where the capacity of a flavor is learnt; `headroom` is None where the fleet's policy holds.
+    """The source of a flavor's capacity; `headroom` is None if the fleet's policy applies.
 
-    `subtract_other` takes off what runs on the nodes outside of Kueue; `nats` says which pools are added up.
+    `subtract_other` subtracts usage on the nodes outside Kueue; `nats` selects the pools that are summed.
     """
 
     source: CapacitySource
@@ -116,7 +118,7 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class Flavor:
-    """`clusters` is None where every worker and standalone cluster has the flavor."""
+    """`clusters` is None if every worker and standalone cluster has the flavor."""
 
     name: str
     clusters: ClusterSelector | None
@@ -138,7 +140,7 @@ class QuotaEntry:
 
 @dataclass(frozen=True, slots=True)
 class AdmissionCheck:
-    """A check of a queue; without `on_flavors` it holds for all of them."""
+    """An AdmissionCheck of a queue; without `on_flavors` it applies to all flavors."""
 
     name: str
     on_flavors: tuple[str, ...] = ()
@@ -148,9 +150,9 @@ class AdmissionCheck:
 class Queue:
     """A ClusterQueue on the manager and on workers.
 
-    `namespace_selector` is None where the namespaces of the queue's tenants are meant; `manager_quota` is empty where
-    the manager gets the sum of its workers. `preemption`, `flavor_fungibility` and `admission_scope` are passed on to
-    Kueue as they are written; empty means Kueue's defaults.
+    `namespace_selector` is None if the namespaces of the queue's tenants are meant; `manager_quota` is empty if the
+    manager gets the sum of its workers. `preemption`, `flavor_fungibility` and `admission_scope` are passed to Kueue
+    unchanged; empty means Kueue's defaults.
     """
 
     name: str
@@ -174,7 +176,7 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """`skypilot` is None where the team does not use it."""
+    """`skypilot` is None if the team does not use it."""
 
     name: str
     namespaces: tuple[str, ...]
@@ -189,7 +191,7 @@ class Tenant:
 
 @dataclass(frozen=True, slots=True)
 class NativeObject:
-    """A Kubernetes object as it is written, and `current` in Kueue's newest version, with notes on the way there."""
+    """A Kubernetes object as written, `current` in Kueue's newest version, and notes on the conversion."""
 
     manifest: Manifest
     current: Manifest = field(repr=False)
@@ -200,7 +202,7 @@ class NativeObject:
 
 @dataclass(frozen=True, slots=True)
 class FleetSpec:
-    """Everything one revision says, in the order of its files."""
+    """The content of one revision, in the order of its files; `source` is None if it was not requested."""
 
     origin: str
     revision: str
@@ -211,17 +213,18 @@ class FleetSpec:
     tenants: tuple[Tenant, ...]
     master_queues: tuple[MasterQueue, ...]
     objects: tuple[NativeObject, ...]
+    source: SpecSource | None = None
 
     @property
     def manager(self) -> Cluster | None:
         return next((cluster for cluster in self.clusters if cluster.role is Role.MANAGER), None)
 
     def is_suspended(self, name: ClusterName) -> bool:
-        """Whether a cluster is looked at and not written to."""
+        """Whether a cluster is observed but not written to."""
         return self.fleet.suspend or any(cluster.suspend for cluster in self.clusters if cluster.name == name)
 
     def selected(self, selector: ClusterSelector | None) -> tuple[Cluster, ...]:
-        """The clusters that a flavor or a queue names; a name that no cluster has selects nothing."""
+        """Return the clusters that a flavor or a queue names; a name without a cluster selects nothing."""
         if selector is not None and selector.labels is None:
             return tuple(cluster for cluster in self.clusters if cluster.name in selector.names)
         return tuple(
@@ -232,7 +235,7 @@ class FleetSpec:
         )
 
     def targeted(self, targets: Targets) -> tuple[Cluster, ...]:
-        """The clusters that a native object goes to."""
+        """Return the clusters that a native object belongs on."""
         if targets.labels is not None:
             return tuple(cluster for cluster in self.clusters if targets.labels.matches(cluster.labels))
         words = targets.words or (("manager",) if self.manager else ("all",))

@@ -1,16 +1,91 @@
-"""An overlay changes documents by kind and name: it removes, patches and adds, after the overlays it builds on."""
+"""Resolves an overlay by name: its bases first, each once."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reconciler.errors import Place, SpecError
+from reconciler.errors import SourceLocation, SpecError
 from reconciler.objects import Manifest
-from reconciler.spec.document import Document, FieldPath, Patched
+from reconciler.spec.document import Document, FieldPath, Patched, field_text
 from reconciler.spec.files import FleetFiles
-from reconciler.spec.overlay_chain import Overlay, load_chain
 from reconciler.spec.patch import apply_operation, field_of, merge, parse_pointer
-from reconciler.spec.wording import suggest
+from reconciler.spec.schema import KFLEET_VERSION, check_schema
+from reconciler.spec.yaml_reader import read_documents
+from reconciler.text import suggest
+
+KIND = "Overlay"
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    name: str
+    document: Document
+    added: tuple[Document, ...]
+
+    @property
+    def spec(self) -> Manifest:
+        spec: Manifest = self.document.value.get("spec", {})
+        return spec
+
+    @property
+    def bases(self) -> tuple[str, ...]:
+        base = self.spec.get("base", ())
+        return (base,) if isinstance(base, str) else tuple(base)
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    overlays: tuple[Overlay, ...]
+    errors: tuple[SpecError, ...]
+
+
+def load_chain(files: FleetFiles, name: str) -> Chain:
+    """Load an overlay and its bases, in the order in which they are applied."""
+    loader = _Loader(files)
+    loader.load(name, SourceLocation(files.overlays_path), "", ())
+    return Chain(tuple(loader.done.values()), tuple(loader.errors))
+
+
+class _Loader:
+    def __init__(self, files: FleetFiles) -> None:
+        self.files = files
+        self.names = files.overlay_names()
+        self.done: dict[str, Overlay] = {}
+        self.errors: list[SpecError] = []
+
+    def load(self, name: str, asked: SourceLocation, field: str, above: tuple[str, ...]) -> None:
+        if name in self.done:
+            return
+        if name in above:
+            circle = " -> ".join((*above[above.index(name) :], name))
+            self.errors.append(SpecError(asked, field, f"overlays have a circular base: {circle}"))
+        elif name not in self.names:
+            known = ", ".join(self.names) or "none"
+            problem = f"there is no overlay {name!r}{suggest(name, self.names)}; there are: {known}"
+            self.errors.append(SpecError(asked, field, problem))
+        elif overlay := self.read(name):
+            for index, base in enumerate(overlay.bases):
+                path = ("spec", "base") if isinstance(overlay.spec["base"], str) else ("spec", "base", index)
+                self.load(base, overlay.document.place(*path), field_text(path), (*above, name))
+            self.done[name] = overlay
+
+    def read(self, name: str) -> Overlay | None:
+        reading = read_documents(self.files.overlay(name))
+        self.errors.extend(reading.errors)
+        own = [each for each in reading.documents if each.kind == KIND and each.api_version == KFLEET_VERSION]
+        if len(own) != 1:
+            if not reading.errors:
+                folder = SourceLocation(f"{self.files.overlays_path}/{name}")
+                problem = f"has {len(own)} {KIND} documents: exactly one ({KFLEET_VERSION}) is needed"
+                self.errors.append(SpecError(folder, "", problem))
+            return None
+        problems = check_schema(own[0])
+        if not problems and own[0].name != name:
+            problem = f"{own[0].name!r} is not the name of its folder: write {name}"
+            problems = [own[0].error(("metadata", "name"), problem)]
+        self.errors.extend(problems)
+        added = tuple(document for document in reading.documents if document is not own[0])
+        return None if problems else Overlay(name, own[0], added)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +95,7 @@ class Overlaid:
 
 
 def apply_overlay(files: FleetFiles, name: str, documents: tuple[Document, ...]) -> Overlaid:
-    """Apply an overlay by name, and before it those that it names as its base."""
+    """Apply an overlay by name, after the overlays that it names as its base."""
     chain = load_chain(files, name)
     errors = list(chain.errors)
     for overlay in () if errors else chain.overlays:
@@ -51,7 +126,7 @@ def _hit(
     if len(hits) == 1:
         return hits[0]
     wanted = f"{target['kind']} {target['name']}"
-    problem = f"{wanted} is in {len(hits)} documents: say its group or namespace"
+    problem = f"{wanted} is in {len(hits)} documents: add its group or namespace"
     if not hits:
         known = [f"{document.kind} {document.name}" for document in documents if document.name]
         problem = f"there is no {wanted}{suggest(wanted, known)}"
@@ -113,7 +188,7 @@ def _operated(overlay: Overlay, path: FieldPath, operation: Manifest, document: 
 
 
 def _added(overlay: Overlay, documents: tuple[Document, ...], errors: list[SpecError]) -> list[Document]:
-    places: dict[tuple[str, ...], Place] = {_unversioned(document): document.place() for document in documents}
+    places: dict[tuple[str, ...], SourceLocation] = {_unversioned(document): document.place() for document in documents}
     added = []
     for document in overlay.added:
         taken = places.get(_unversioned(document)) if document.name else None

@@ -1,30 +1,109 @@
-"""Files to FleetSpec: read, overlay, check each document, check them together, build.
+"""Checks the fields that every document needs: apiVersion, kind and name."""
 
-Each step reports all it can find. Documents are checked together only where every file could be read, since what a
-broken file holds would be missed everywhere else.
-"""
-
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import TypeVar
 
-from reconciler.errors import Place, SpecError
+from reconciler.errors import SourceLocation, SpecError
+from reconciler.objects import Manifest
 from reconciler.spec import build
-from reconciler.spec.annotations import LINT_IGNORE, read_ignores
 from reconciler.spec.document import Document
-from reconciler.spec.documents import read_documents
-from reconciler.spec.files import FleetFiles
-from reconciler.spec.identity import check_identity, check_unique, is_master_queue, is_own
+from reconciler.spec.files import FleetFiles, SpecSource
 from reconciler.spec.masterqueue import read_master_queue
 from reconciler.spec.model import FleetSpec
 from reconciler.spec.overlay import apply_overlay
-from reconciler.spec.schema import check_schema
-from reconciler.spec.targets import ANNOTATION, read_targets
+from reconciler.spec.schema import FILES, check_schema
+from reconciler.spec.selectors import ANNOTATION, LINT_IGNORE, read_ignores, read_targets
+from reconciler.spec.yaml_reader import read_documents
+from reconciler.text import quote_value, suggest
 
+KFLEET_GROUP = "kfleet.dev"
+MASTERQUEUE_GROUP = "vk.io"
+
+_OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9.:]*[a-z0-9])?")
 Noun = TypeVar("Noun")
 
 
+def check_identity(document: Document) -> list[SpecError]:
+    """Return the problems of a document's identity, before its kind is checked."""
+    said = {"apiVersion": document.api_version, "kind": document.kind}
+    missing = [
+        document.error((key,), "is not a string" if key in document.value else "is required")
+        for key, text in said.items()
+        if not text
+    ]
+    if missing:
+        return missing
+    if document.group == KFLEET_GROUP:
+        return _check_own(document)
+    if is_master_queue(document):
+        return []
+    return _check_native(document)
+
+
+def is_own(document: Document) -> bool:
+    """Whether the document is of a kfleet kind or a MasterQueue, and so has a schema."""
+    return document.group == KFLEET_GROUP or is_master_queue(document)
+
+
+def is_master_queue(document: Document) -> bool:
+    return document.group == MASTERQUEUE_GROUP and document.kind == "MasterQueue"
+
+
+def check_unique(documents: Iterable[Document]) -> list[SpecError]:
+    """Check that a name is used once per kind, and for native objects once per namespace and set of clusters.
+
+    Another check ensures that there is only one Fleet, whatever its name.
+    """
+    first: dict[tuple[str, ...], Document] = {}
+    errors = []
+    for document in documents:
+        targets = "" if is_own(document) else str(document.annotations.get("kfleet.dev/clusters", ""))
+        key = (document.group, document.kind, document.namespace, document.name, targets)
+        earlier = first.setdefault(key, document)
+        if earlier is not document and document.name and document.kind != "Fleet":
+            problem = f"{document.kind} {document.name} exists already, at {earlier.place('metadata', 'name')}"
+            errors.append(document.error(("metadata", "name"), problem))
+    return errors
+
+
+def _check_own(document: Document) -> list[SpecError]:
+    kinds = [kind for kind in FILES if kind not in ("MasterQueue", "Overlay")]
+    if document.kind == "Overlay":
+        return [document.error(("kind",), "an Overlay belongs into overlays/<name>/, not among the documents")]
+    if document.kind not in kinds:
+        hint = suggest(document.kind, kinds)
+        problem = f"{quote_value(document.kind)} is not a kind of {KFLEET_GROUP}{hint}; allowed: {', '.join(kinds)}"
+        return [document.error(("kind",), problem)]
+    return []
+
+
+def _check_native(document: Document) -> list[SpecError]:
+    if document.kind == "List" or "items" in document.value:
+        return [document.error(("kind",), "is a list of objects: write each object as a separate document")]
+    if "/" not in document.api_version and document.api_version != "v1":
+        problem = f"{quote_value(document.api_version)} is not v1 or group/version"
+        return [document.error(("apiVersion",), problem)]
+    return [document.error(("metadata", "name"), problem) for problem in _name_problems(document.value)]
+
+
+def _name_problems(manifest: Manifest) -> list[str]:
+    metadata = manifest.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    if name is None and isinstance(metadata, dict) and "generateName" in metadata:
+        return ["is required: with generateName every run would create another object; set a fixed name"]
+    if name is None:
+        return ["is required"]
+    if not isinstance(name, str):
+        return [f"{quote_value(name)} is not a string: put it in quotes"]
+    if not _OBJECT_NAME.fullmatch(name) or len(name) > 253:
+        return [f"{quote_value(name)} is not a valid object name"]
+    return []
+
+
 def parse_fleet(files: FleetFiles, overlay: str = "") -> FleetSpec:
-    """Read the fleet; an ExceptionGroup of SpecErrors says everything that is wrong with it."""
+    """Read the fleet. Raises an ExceptionGroup with a SpecError for each problem."""
     reading = read_documents(files.fleet())
     documents, errors = reading.documents, list(reading.errors)
     if overlay:
@@ -37,7 +116,12 @@ def parse_fleet(files: FleetFiles, overlay: str = "") -> FleetSpec:
         errors.extend(_check_together(files, documents))
     if errors:
         raise ExceptionGroup("fleet spec", _in_order(errors))
-    return _build(files, tuple(read_ignores(document) for document in documents))
+    spec = _build(files, tuple(read_ignores(document) for document in documents))
+    return spec if files.roots is None else replace(spec, source=_source(files, overlay))
+
+
+def _source(files: FleetFiles, overlay: str) -> SpecSource:
+    return SpecSource(files.roots or (), files.fleet_path if files.roots else "", overlay)
 
 
 def _check(document: Document) -> list[SpecError]:
@@ -62,25 +146,37 @@ def _check_together(files: FleetFiles, documents: tuple[Document, ...]) -> list[
     errors = check_unique(documents)
     fleets = [document for document in documents if is_own(document) and document.kind == "Fleet"]
     if not fleets:
-        problem = "there is no Fleet document: exactly one says how the fleet is run"
-        errors.append(SpecError(Place(files.fleet_path), "", problem))
+        problem = "there is no Fleet document: exactly one is required"
+        errors.append(SpecError(SourceLocation(files.fleet_path), "", problem))
     for document in fleets[1:]:
-        errors.append(document.error(("kind",), f"there is a Fleet already, at {fleets[0].place('kind')}"))
+        errors.append(document.error(("kind",), f"a Fleet exists already, at {fleets[0].place('kind')}"))
     clusters = [document for document in documents if is_own(document) and document.kind == "Cluster"]
+    errors += [error for fleet in fleets[:1] for error in _check_home(fleet, clusters)]
     return [*errors, *_check_managers(clusters), *_check_default_targets(clusters, documents)]
+
+
+def _check_home(fleet: Document, clusters: list[Document]) -> Iterator[SpecError]:
+    spec = fleet.value.get("spec")
+    home = spec.get("homeCluster") if isinstance(spec, dict) else None
+    if not isinstance(home, str):
+        return
+    if _managers(clusters):
+        yield fleet.error(("spec", "homeCluster"), "is only for fleets without a manager: remove it")
+    elif home not in {cluster.name for cluster in clusters}:
+        yield fleet.error(("spec", "homeCluster"), f"{quote_value(home)} is not a Cluster of the fleet")
 
 
 def _check_managers(clusters: list[Document]) -> list[SpecError]:
     managers = _managers(clusters)
     return [
-        document.error(("spec", "role"), f"there is a manager already: {managers[0].name}") for document in managers[1:]
+        document.error(("spec", "role"), f"there is already a manager: {managers[0].name}") for document in managers[1:]
     ]
 
 
 def _check_default_targets(clusters: list[Document], documents: tuple[Document, ...]) -> list[SpecError]:
     if _managers(clusters) or len(clusters) == 1:
         return []
-    problem = f"goes to no cluster: the fleet has no manager, so say which with the annotation {ANNOTATION}"
+    problem = f"goes to no cluster: the fleet has no manager, so select clusters with the annotation {ANNOTATION}"
     return [
         document.error(("metadata",), problem)
         for document in documents

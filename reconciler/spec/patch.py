@@ -1,9 +1,9 @@
-"""Merge patches (RFC 7386) and JSON patches (RFC 6902): they build a new value, the patched one stays as it is."""
+"""Merge patches (RFC 7386) and JSON patches (RFC 6902). They build a new value and leave the original unchanged."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from reconciler.spec.wording import shown
+from reconciler.text import quote_value
 
 MAX_DEPTH = 64
 MAX_NODES = 500_000
@@ -23,7 +23,7 @@ def merge(value: Any, patch: Any) -> Any:
 
 
 def apply_operation(value: Any, operation: Mapping[str, Any]) -> Any:
-    """Apply one operation of a JSON patch; ValueError says why it cannot be done."""
+    """Apply one operation of a JSON patch. Raises ValueError if it cannot be applied."""
     patched = _apply(value, operation)
     _check_size(patched)
     return patched
@@ -34,7 +34,7 @@ def parse_pointer(text: str) -> tuple[str, ...]:
 
 
 def field_of(value: Any, path: tuple[str, ...]) -> tuple[str | int, ...]:
-    """A pointer as the path of a field: steps into a list become numbers."""
+    """Return a pointer as the path of a field: steps into a list become numbers."""
     steps: list[str | int] = []
     for step in path:
         if isinstance(value, list):
@@ -65,7 +65,7 @@ def _apply(value: Any, operation: Mapping[str, Any]) -> Any:
 
 
 def _check_size(value: Any) -> None:
-    # A document that is copied into itself doubles with every operation.
+    # A document that is copied into itself doubles in size with every operation.
     level, nodes = [value], 0
     for _ in range(MAX_DEPTH + 1):
         nodes += len(level)
@@ -96,7 +96,7 @@ def _find(value: Any, path: tuple[str, ...]) -> Any:
 def _test(value: Any, path: tuple[str, ...], wanted: Any) -> Any:
     found = _find(value, path)
     if _differ(found, wanted):
-        raise ValueError(f"the test failed: {_written(path)} is {shown(found)}, not {shown(wanted)}")
+        raise ValueError(f"the test failed: {_written(path)} is {quote_value(found)}, not {quote_value(wanted)}")
     return value
 
 
@@ -141,14 +141,14 @@ def _remove(value: Any, path: tuple[str, ...]) -> Any:
         return {key: each for key, each in parent.items() if key != step}
 
     if not path:
-        raise ValueError("a whole document is not removed by a patch: list it under remove")
+        raise ValueError("a patch cannot remove a whole document: list it under remove")
     return _at_parent(value, path, 0, drop)
 
 
 def _at_parent(value: Any, path: tuple[str, ...], depth: int, change: Callable[[Any, str], Any]) -> Any:
     step = path[depth]
     if not isinstance(value, dict | list):
-        raise ValueError(f"{_written(path[:depth])} is {shown(value)}: nothing can be inside of it")  # noqa: TRY004 - one error type for every patch that does not fit
+        raise ValueError(f"{_written(path[:depth])} is {quote_value(value)}: it has no fields")  # noqa: TRY004 - one error type for every patch that does not fit
     if depth == len(path) - 1:
         return change(value, step)
     changed = _at_parent(_find(value, (step,)), path, depth + 1, change)
@@ -161,7 +161,7 @@ def _at_parent(value: Any, path: tuple[str, ...], depth: int, change: Callable[[
 def _index(step: str, largest: int, path: tuple[str, ...]) -> int:
     is_number = step.isascii() and step.isdigit() and (step == "0" or step[0] != "0") and len(step) < 10
     if not is_number or int(step) > largest:
-        raise ValueError(f"{_written(path)}: {step!r} is no place in a list of {largest + 1}")
+        raise ValueError(f"{_written(path)}: {step!r} is not a position in a list of {largest + 1}")
     return int(step)
 
 

@@ -1,4 +1,4 @@
-"""The JSON Schemas of `schemas/` check documents."""
+"""Validates documents with the JSON Schemas in `schemas/`."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.errors import SpecError
-from reconciler.spec.accept import Accepts, compile_schema
 from reconciler.spec.document import Document
+from reconciler.spec.schema_compiled import Accepts, compile_schema
 
 KFLEET_VERSION = "kfleet.dev/v1alpha1"
 FILES = {
@@ -25,17 +25,17 @@ _FOR_EDITORS = frozenset(("$schema", "$defs", "$ref", "title", "description"))
 
 
 def check_schema(document: Document) -> list[SpecError]:
-    """Everything that the schema of the document's kind has against it."""
+    """Return all violations of the schema of the document's kind."""
     if _accepts(document.kind)(document.value):
         return []
-    # Imported for wrong documents only: the package takes a sixth of a second to load.
-    from reconciler.spec.violations import find_violations  # noqa: PLC0415
+    # Imported for invalid documents only: the package takes a sixth of a second to load.
+    from reconciler.spec.schema_errors import find_violations  # noqa: PLC0415
 
     return find_violations(load_schema(document.kind), document)
 
 
 def schema_folder() -> Path:
-    """`schemas/` of a checkout, or the copy inside of an installed package."""
+    """Return `schemas/` of a checkout, or the copy in an installed package."""
     package = Path(__file__).resolve().parent.parent
     installed = package / "schemas"
     return installed if installed.is_dir() else package.parent / "schemas"
@@ -43,7 +43,7 @@ def schema_folder() -> Path:
 
 @cache
 def load_schema(kind: str) -> Mapping[str, Any]:
-    """A schema with every reference replaced by what it refers to, and without the texts that are for editors."""
+    """Return a schema with every reference resolved, and without the texts that are for editors."""
     schema: Mapping[str, Any] = _inlined(_read(FILES[kind]), FILES[kind])
     return schema
 

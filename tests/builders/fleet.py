@@ -5,7 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reconciler.kueue.kinds import CANONICAL, GROUP, KIND_BY_NAME
-from reconciler.spec import FleetFiles, FleetSpec, parse_fleet
+from reconciler.spec.files import FleetFiles
+from reconciler.spec.model import FleetSpec
+from reconciler.spec.parse import parse_fleet
 from tests import fast_yaml
 
 Document = dict[str, Any]

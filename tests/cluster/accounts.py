@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from reconciler.edges.kubernetes import Access, ApiServer
+from reconciler.clients.kubernetes import ApiServer
+from reconciler.clients.login import ClusterLogin
 
 RBAC = "rbac.authorization.k8s.io/v1"
 
@@ -25,7 +26,7 @@ def account(api: ApiServer, name: str, rules: list[dict[str, Any]]) -> Iterator[
         api.create(manifest)
     path = f"{api.path_of(own)}/token"
     token = api.post(path, {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}})
-    visiting = ApiServer(api.cluster, Access(api.access.server, api.access.ca, token=token["status"]["token"]))
+    visiting = ApiServer(api.cluster, ClusterLogin(api.access.server, api.access.ca, token=token["status"]["token"]))
     try:
         yield visiting
     finally:

@@ -7,33 +7,36 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import redirect_stderr, redirect_stdout, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from git import Actor, Repo
 
 from reconciler import cli
-from reconciler.edges.kubernetes import ApiServer
+from reconciler.clients.kubernetes import TIMEOUT, ApiServer
 from reconciler.errors import ClusterError
 from reconciler.objects import ClusterName, Manifest
-from reconciler.ownership.applyset import MEMBER_LABEL, SetName
-from reconciler.pipeline.offline import Computed, Source, compute, read_files
-from reconciler.pipeline.online import connect, plan_fleet
-from reconciler.plan import Plan
+from reconciler.pipeline.load import Revision, Source, load_files, read_files
+from reconciler.pipeline.observe import connect
+from reconciler.plan.model import Plan
 from reconciler.sandbox.fleet import Sandbox
-from reconciler.sandbox.kubectl import kubectl_command
+from reconciler.sandbox.kubeconfig import kubectl_command
 from reconciler.sandbox.state import MANAGER
+from reconciler.state.applyset import MEMBER_LABEL, SetName
 from tests import fast_yaml
 from tests.builders import ALL_DELETES, Document, cluster_document, fleet_document
 from tests.cluster.faults.proxy import FaultProxy
-from tests.support import OLD_KUEUE, eventually
+from tests.cluster.stages import plan_fleet
+from tests.support import OLD_KUEUE, eventually, remove_namespace
 
 AUTHOR = Actor("Ada", "ada@example.org")
 SYSTEM = "kueue-system"
 ONE = {"worker1": "worker1"}
 ALL = ("manager", "worker1", "worker2")
 KUEUE_ROOT = "/apis/kueue.x-k8s.io/v1beta2"
+METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 # What a fleet of these tests may leave behind, in an order in which nothing waits for something else.
 COLLECTIONS = (
     "/api/v1/secrets",
@@ -105,11 +108,9 @@ class LiveFleet:
     def api(self, cluster: str = "worker1") -> ApiServer:
         return self.sandbox.api(self.contexts.get(cluster, cluster))
 
-    def through(self, proxy: FaultProxy, cluster: str = "worker1") -> ApiServer:
+    def through(self, proxy: FaultProxy, cluster: str = "worker1", timeout: timedelta = TIMEOUT) -> ApiServer:
         """A connection by way of a proxy."""
-        path = proxy.kubeconfig(self.folder.parent / "proxy.kubeconfig")
-        server = fast_yaml.safe_load(path.read_text())["clusters"][0]["cluster"]["server"]
-        return ApiServer(ClusterName(cluster), replace(self.api(cluster).access, server=server))
+        return ApiServer(ClusterName(cluster), proxy.access, timeout=timeout)
 
     def write(self, *documents: Document, policy: Mapping[str, Any] | None = None) -> None:
         """The whole fleet, in place of what it was."""
@@ -159,8 +160,8 @@ class LiveFleet:
         finally:
             connections.close()
 
-    def computed(self) -> Computed:
-        return compute(read_files(Source(str(self.folder))))
+    def computed(self) -> Revision:
+        return load_files(read_files(Source(str(self.folder))))
 
     def kubectl(self, *arguments: str, given: Manifest | None = None, cluster: str = "worker1", **settings: str) -> str:
         """One kubectl command; `given` is what it reads with `-f -`, `settings` are environment variables."""
@@ -245,7 +246,7 @@ class LiveFleet:
     def _own(self, api: ApiServer) -> Iterator[tuple[str, dict[str, Any]]]:
         """What carries the fleet's label, and what a test made by hand under a name of the fleet."""
         for path in COLLECTIONS:
-            for entry in api.list(path):
+            for entry in _metadata_of(api, path):
                 metadata = entry["metadata"]
                 is_member = (metadata.get("labels") or {}).get(MEMBER_LABEL) == self.set_name.id
                 is_named = f"{metadata['name']}-".startswith(f"{self.name}-") and not metadata.get("namespace")
@@ -264,6 +265,21 @@ class LiveFleet:
 MakeLiveFleet = Callable[[str, dict[str, str]], LiveFleet]
 
 
+def _metadata_of(api: ApiServer, collection: str) -> list[dict[str, Any]]:
+    """Metadata only: Kueue's definitions alone are megabytes, and every test would have them encoded and sent."""
+    answer = api._request("GET", collection, accept=METADATA_ONLY)
+    assert not answer["metadata"].get("continue")
+    items: list[dict[str, Any]] = answer["items"] or []  # null where there are none
+    return items
+
+
+def _remove_namespace(api: ApiServer, metadata: Manifest) -> None:
+    with suppress(ClusterError):
+        if metadata.get("finalizers"):
+            api.patch(f"/api/v1/namespaces/{metadata['name']}", {"metadata": {"finalizers": None}})
+        remove_namespace(api, metadata["name"])
+
+
 def _remove(api: ApiServer, collection: str, entry: Manifest) -> None:
     """Delete at once: no controller is left that would need what a finalizer waits for."""
     metadata = entry["metadata"]
@@ -271,10 +287,12 @@ def _remove(api: ApiServer, collection: str, entry: Manifest) -> None:
     root, _, plural = collection.rpartition("/")
     path = f"{root}/namespaces/{namespace}/{plural}" if namespace else collection
     path = f"{path}/{metadata['name']}"
-    if api.find(path) is None:
+    if collection == "/api/v1/namespaces":
+        _remove_namespace(api, metadata)
         return
     with suppress(ClusterError):
-        api.delete(path)
+        if api._request("DELETE", path)["kind"] == "Status":
+            return  # it is gone; otherwise the server answers with what still has finalizers
         api.patch(path, {"metadata": {"finalizers": None}})
     if not path.startswith("/api/v1/namespaces"):
         eventually(lambda: api.find(path) is None)

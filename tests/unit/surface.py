@@ -17,9 +17,9 @@ from typing import Any
 import click
 
 from reconciler.cli import execute, kfleet
-from reconciler.desired.monitoring.alerts import rule_groups
-from reconciler.desired.monitoring.objects import all_dashboards
 from reconciler.lint.catalog import RULES
+from reconciler.monitoring.alerts import rule_groups
+from reconciler.monitoring.render import all_dashboards
 from reconciler.spec.schema import schema_folder
 from tests import fast_yaml
 from tests.unit import surface_code, surface_documents

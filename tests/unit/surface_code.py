@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from reconciler.argocd import read_parameters
 from reconciler.cli.completion import VARIABLE
-from reconciler.desired.multikueue import FLAVOR
+from reconciler.multikueue.render import FLAVOR
+from reconciler.report.argocd import read_parameters
 from tests.unit.surface_source import (
     Function,
     SourceFile,

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from reconciler.credential import (
-    Endpoint,
+from reconciler.multikueue.token import (
+    ApiEndpoint,
     SeenCredential,
     Token,
-    TokenWish,
+    TokenRequestSpec,
     read_credential,
     reason_to_issue,
     subject_of,
@@ -24,8 +24,8 @@ from tests import fast_yaml
 BORN = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 SUBJECT = subject_of("kueue-system", "multikueue-test")
 TOKEN = Token("a.b.c", SUBJECT, BORN, BORN + timedelta(days=30), is_accepted=True)
-WISH = TokenWish(
-    ClusterName("east"), "kueue-system", "multikueue-test", timedelta(hours=24), Endpoint("https://east:6443", "CA")
+WISH = TokenRequestSpec(
+    ClusterName("east"), "kueue-system", "multikueue-test", timedelta(hours=24), ApiEndpoint("https://east:6443", "CA")
 )
 
 
@@ -56,8 +56,8 @@ def test_kubeconfig_holds_one_server_an_inline_authority_and_a_token() -> None:
 
 
 def test_kubeconfig_leaves_the_authority_out_where_the_systems_own_is_meant() -> None:
-    wish = TokenWish(WISH.worker, "a", "b", WISH.lifetime, Endpoint("https://east:6443"))
-    content = fast_yaml.safe_load(b64decode(with_token({}, wish, "t")["data"]["kubeconfig"]))
+    options = TokenRequestSpec(WISH.worker, "a", "b", WISH.lifetime, ApiEndpoint("https://east:6443"))
+    content = fast_yaml.safe_load(b64decode(with_token({}, options, "t")["data"]["kubeconfig"]))
     assert content["clusters"][0]["cluster"] == {"server": "https://east:6443"}
 
 
@@ -82,9 +82,7 @@ def test_token_is_read_back_from_what_was_written() -> None:
     ],
 )
 def test_token_that_cannot_be_read_is_told_without_quoting_it(broken: dict[str, Any]) -> None:
-    assert read_credential(broken) == SeenCredential(
-        problem="the Secret holds no kubeconfig with a token that can be read"
-    )
+    assert read_credential(broken) == SeenCredential(problem="the Secret has no kubeconfig with a readable token")
 
 
 @pytest.mark.parametrize("text", ["no-jwt", jwt(exp=10**30), jwt(iat=-(10**14)), "a.####.c", "a.W10.c"])
@@ -99,7 +97,7 @@ def test_token_of_a_secret_of_a_service_account_never_ends() -> None:
     seen = read_credential(with_token({}, WISH, jwt(exp=None, iat=None)))
     assert seen.token == Token(jwt(exp=None, iat=None), SUBJECT)
     reason = reason_to_issue(seen, SUBJECT, BORN, WISH.lifetime, is_asked_for=False)
-    assert reason == "the token does not say when it ends"
+    assert reason == "the token has no expiry"
 
 
 def test_client_certificate_is_told_from_nothing_at_all() -> None:
@@ -121,9 +119,9 @@ def test_token_of_a_missing_secret_is_missing() -> None:
         (
             SeenCredential(TOKEN),
             timedelta(days=20),
-            "two thirds of the token's life are over, it expires at 2026-03-31",
+            "two thirds of the token's lifetime are over, it expires at 2026-03-31",
         ),
-        (SeenCredential(TOKEN), timedelta(days=40), "two thirds of the token's life are over"),
+        (SeenCredential(TOKEN), timedelta(days=40), "two thirds of the token's lifetime are over"),
         (SeenCredential(problem="no token"), timedelta(), "no token"),
     ],
 )
@@ -151,7 +149,7 @@ def test_reason_to_issue_is_what_was_seen_and_never_what_was_not(token: Token, r
         (720, ""),
         # What the server has shortened is all that there is to get.
         (2000, ""),
-        (24, "the token was made for 720 h, and the fleet says 24 h"),
+        (24, "the token was issued for 720 h, and the spec sets 24 h"),
     ],
 )
 def test_reason_to_issue_is_that_the_fleet_wants_tokens_to_end_sooner(hours: int, reason: str) -> None:
@@ -161,13 +159,13 @@ def test_reason_to_issue_is_that_the_fleet_wants_tokens_to_end_sooner(hours: int
 
 def test_reason_to_issue_is_that_somebody_asks() -> None:
     found = reason_to_issue(SeenCredential(TOKEN), SUBJECT, BORN, timedelta(days=30), is_asked_for=True)
-    assert found == "a new token was asked for"
+    assert found == "a new token was requested"
 
 
 def test_token_is_shown_by_no_value_that_holds_it() -> None:
-    wish = TokenWish(WISH.worker, "a", "b", WISH.lifetime, WISH.endpoint, kept="s3cret")
+    options = TokenRequestSpec(WISH.worker, "a", "b", WISH.lifetime, WISH.endpoint, kept="s3cret")
     token = Token("s3cret", SUBJECT, BORN, BORN)
-    assert not any("s3cret" in repr(value) for value in (wish, token, SeenCredential(token)))
+    assert not any("s3cret" in repr(value) for value in (options, token, SeenCredential(token)))
 
 
 def test_request_asks_for_the_lifetime_of_the_fleet() -> None:

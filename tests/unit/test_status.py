@@ -3,11 +3,9 @@
 import pytest
 
 from reconciler.objects import ClusterName, Gap, Ref
-from reconciler.outcome import ClusterOutcome, Outcome
-from reconciler.ownership.applyset import Inventory, SetName
-from reconciler.plan import Action, Change, ClusterPlan, Plan, Reason, Refusal, Refused
-from reconciler.plan.model import Cause, FieldChange
-from reconciler.status import (
+from reconciler.plan.model import Action, Cause, Change, ClusterPlan, FieldChange, Plan, Reason, Refusal, Refused
+from reconciler.plan.outcome import ClusterOutcome, Outcome
+from reconciler.report.text import (
     COLOURS,
     SIGNS,
     apply_exit_code,
@@ -19,7 +17,8 @@ from reconciler.status import (
     plan_text,
     summary,
 )
-from reconciler.texts import COMMENT_LIMIT
+from reconciler.state.applyset import Inventory, SetName
+from reconciler.text import COMMENT_LIMIT
 
 HUB = ClusterName("hub")
 GAP = Gap(ClusterName("east"), "the cluster", "connection refused")
@@ -106,7 +105,7 @@ def test_outcome_text_tells_what_failed_and_counts_the_rest() -> None:
         (plan(change(action=Action.KEEP)), "=1 (1 cluster): no changes"),
         (plan(change(), change(action=Action.DELETE), names=("hub", "east")), "~2 -2 (2 clusters)"),
         (plan(refusals=(REFUSAL,)), "no objects (1 cluster)"),
-        (plan(gaps=(GAP,), names=()), "no objects (0 clusters): the look was incomplete"),
+        (plan(gaps=(GAP,), names=()), "no objects (0 clusters): the observation was incomplete"),
     ],
 )
 def test_summary_counts_and_says_when_there_is_nothing_to_do(made: Plan, text: str) -> None:
@@ -125,13 +124,13 @@ def test_text_paints_changes_gaps_and_refusals() -> None:
     assert painted[0] == "<bold>hub</>"
     assert painted[1] == "  <yellow>~ ClusterQueue/night</>  (differs)"
     assert painted[2] == "<yellow>gap: east: the cluster: connection refused</>"
-    assert painted[3].startswith("<red>refused: hub: the cluster is not the one it was")
+    assert painted[3].startswith("<red>refused: hub: the cluster is not the same as before")
 
 
 def test_text_marks_what_was_compared_without_the_server() -> None:
     static = Change(ref("night"), Action.CREATE, Reason.MISSING, 10, is_static=True, notes=("sum of east, west",))
     assert plan_text(plan(static)).splitlines()[1:3] == [
-        "  + ClusterQueue/night  (not in the cluster, compared without the server)",
+        "  + ClusterQueue/night  (not in the cluster, without a dry run)",
         "      sum of east, west",
     ]
 
@@ -173,7 +172,7 @@ def test_markdown_is_a_table_and_a_foldable_part_per_cluster() -> None:
         "|---|---|---|---|---|---|---|",
         "| hub | 0 | 1 | 0 | **1** | 0 | 1 |",
         "",
-        "- **refused** hub: the cluster is not the one it was: its uid is another one",
+        "- **refused** hub: the cluster is not the same as before: its uid is another one",
         "- **gap** east: the cluster: connection refused",
         "<details><summary>hub: 2 objects</summary>",
         "",
@@ -254,7 +253,7 @@ def test_markdown_lets_no_value_break_out_of_its_frame() -> None:
 
 def test_markdown_keeps_a_refusal_on_its_line() -> None:
     refusal = Refusal(Refused.INVALID, "two\nlines", HUB, ref("night"))
-    assert "- **refused** hub/ClusterQueue/night: the server refuses the object: two lines" in plan_markdown(
+    assert "- **refused** hub/ClusterQueue/night: the API server rejects the object: two lines" in plan_markdown(
         plan(refusals=(refusal,))
     )
 

@@ -1,6 +1,6 @@
 """Comments that fit, and in which nobody can write but kfleet."""
 
-from reconciler.texts import LONGEST_NAME, Block, code, comment, fenced_part, shown, table_part
+from reconciler.text import LONGEST_NAME, Block, code, comment, fenced_part, format_value, table_part
 
 
 def test_code_is_nothing_but_text() -> None:
@@ -31,8 +31,8 @@ def test_comment_cuts_a_name_that_is_too_long() -> None:
 
 
 def test_whole_file_is_told_from_another_one_and_not_shown() -> None:
-    one, other = shown("x\n" * 15_000), shown("y\n" * 15_000)
+    one, other = format_value("x\n" * 15_000), format_value("y\n" * 15_000)
     assert one.startswith("(30000 characters, sha256:")
     assert one != other
-    assert shown("x" * 2000) == "x" * 2000
-    assert shown("x\n") == '"x\\n"'
+    assert format_value("x" * 2000) == "x" * 2000
+    assert format_value("x\n") == '"x\\n"'

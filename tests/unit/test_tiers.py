@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from tests.machine import INSTANCES_OF_A_WORKER, MEMORY_OF_A_WORKER, Machine
+from tests.machine import INSTANCES_OF_A_WORKER, MEMORY_OF_A_WORKER, RARE_COLLECTION, Machine
 from tests.process_state import differences, process_state
 from tests.tiers import UNIT, mark_tiers
 from tests.unit.no_sockets.sitecustomize import RECORD
@@ -90,6 +90,11 @@ def test_test_in_the_folder_of_the_other_tier_is_refused(folder: Path, fixtures:
 )
 def test_workers_are_what_cores_memory_and_inotify_carry(machine: Machine, workers: int) -> None:
     assert machine.workers == workers
+
+
+def test_servers_get_memory_for_speed_where_there_is_enough_of_it() -> None:
+    assert Machine(cores=2, memory=23 * GIB, instances=1024).server_settings == RARE_COLLECTION
+    assert Machine(cores=2, memory=15 * GIB, instances=1024).server_settings == {}
 
 
 def test_change_of_the_process_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from importlib.metadata import distribution
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import pytest
@@ -60,10 +61,22 @@ def _needed(wanted: Requirement, seen: set[str]) -> set[str]:
 
 def _copy(name: str, site: Path) -> None:
     for file in distribution(name).files or ():
-        target = (site / file).resolve()
-        if target.is_relative_to(site) and Path(str(file.locate())).is_file():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(str(file.locate()), target)
+        target, source = (site / file).resolve(), Path(str(file.locate()))
+        if target.is_relative_to(site) and source.is_file():
+            _link(source, target)
+            if source.suffix == ".py" and (compiled := Path(cache_from_source(str(source)))).exists():
+                _link(compiled, Path(cache_from_source(str(target))))
+
+
+def _link(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        target.hardlink_to(source)
+    except FileExistsError:
+        return
+    except OSError:
+        # On another disk.
+        shutil.copy2(source, target)
 
 
 @pytest.fixture

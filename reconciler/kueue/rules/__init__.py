@@ -1,34 +1,32 @@
-"""What the API server or Kueue's webhooks would refuse, found before they are asked.
+"""Errors that the API server or Kueue's webhooks would report, found before they are contacted.
 
-Exact on purpose: what is refused here is refused there, and the other way round, for server-side apply to an object
-that may exist already. A plain create forgives more (it drops fields without a value, and the webhook of a new
-ClusterQueue fills in a missing quota), but the next change of such an object would be refused. Advice that no server
-gives belongs to the lint of the whole fleet.
+Exact on purpose: these rules reject what the server rejects, and nothing else, for server-side apply to an object that
+may already exist. A plain create accepts more (it drops fields without a value, and the webhook of a new ClusterQueue
+sets a missing quota), but the next change of such an object would be rejected. Advice that no server gives belongs to
+the lint of the whole fleet.
 """
 
 from collections.abc import Iterator
 
-from reconciler.kueue.defaults import with_defaults
+from reconciler.kueue.fields import with_defaults
 from reconciler.kueue.kinds import KueueVersion, kind_of
 from reconciler.kueue.reading import at
 from reconciler.kueue.rules.cluster_queue import check_cluster_queue
-from reconciler.kueue.rules.flavor import check_flavor
 from reconciler.kueue.rules.metadata import check_metadata
-from reconciler.kueue.rules.other_kinds import check_cohort, check_multikueue_cluster, check_topology
-from reconciler.kueue.rules.registry import RULES, Rule
+from reconciler.kueue.rules.other_kinds import check_cohort, check_flavor, check_multikueue_cluster, check_topology
+from reconciler.kueue.rules.registry import RULES, RuleViolation, ServerRule
 from reconciler.kueue.rules.structure import check_structure
-from reconciler.kueue.rules.violations import Violation
 from reconciler.objects import Manifest
 
-__all__ = ["RULES", "Rule", "Violation", "check_object"]
+__all__ = ["RULES", "RuleViolation", "ServerRule", "check_object"]
 
 
 def check_object(
     manifest: Manifest, version: KueueVersion, gates: frozenset[str] = frozenset()
-) -> tuple[Violation, ...]:
-    """Every mistake of one canonical manifest, for a cluster with this Kueue and these feature gates switched on.
+) -> tuple[RuleViolation, ...]:
+    """Return every error of one canonical manifest, for a cluster with this Kueue and these enabled feature gates.
 
-    A Workload is Kueue's own and is checked only where a field of it depends on the release.
+    A Workload is Kueue's own and is checked only if one of its fields depends on the release.
     """
     kind = kind_of(manifest)
     if kind is None:
@@ -40,7 +38,7 @@ def check_object(
     )
 
 
-def _check_kind(kind: str, manifest: Manifest, version: KueueVersion, gates: frozenset[str]) -> Iterator[Violation]:
+def _check_kind(kind: str, manifest: Manifest, version: KueueVersion, gates: frozenset[str]) -> Iterator[RuleViolation]:
     spec = at(with_defaults(manifest), "spec")
     match kind:
         case "ClusterQueue":

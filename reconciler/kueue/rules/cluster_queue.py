@@ -1,4 +1,4 @@
-"""KF140 to KF144: what only a ClusterQueue can get wrong. The defaults of the API server count as written."""
+"""KF140 to KF144: rules for ClusterQueues only. Defaults of the API server are applied first."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,14 +6,14 @@ from typing import Any
 from reconciler.kueue.kinds import KueueVersion
 from reconciler.kueue.reading import as_list, as_map, as_text, at, indexed
 from reconciler.kueue.rules.groups import Family, check_groups, check_totals, check_weight, flavor_names
-from reconciler.kueue.rules.violations import Violation
+from reconciler.kueue.rules.registry import RuleViolation
 from reconciler.kueue.syntax import problem_of_label_key, problem_of_label_value
 
 CONCURRENT_ADMISSION = "ConcurrentAdmission"
 MOST_CONCURRENT_FLAVORS = 16
-# The check was added to three release lines at once.
+# Three release lines got the check at once.
 ON_FLAVORS_CHECKED = (KueueVersion(0, 16, 6), KueueVersion(0, 17, 1), KueueVersion(0, 18))
-Findings = Iterator[Violation]
+Findings = Iterator[RuleViolation]
 
 
 def check_cluster_queue(spec: Any, version: KueueVersion, gates: frozenset[str]) -> Findings:
@@ -36,7 +36,7 @@ def _check_preference(fungibility: Any) -> Findings:
     choices = (at(fungibility, "whenCanBorrow"), at(fungibility, "whenCanPreempt"))
     if at(fungibility, "preference") is not None and choices != ("TryNextFlavor", "TryNextFlavor"):
         problem = f"needs whenCanBorrow and whenCanPreempt to be TryNextFlavor, they are {choices[0]} and {choices[1]}"
-        yield Violation("KF140", "spec.flavorFungibility.preference", problem)
+        yield RuleViolation("KF140", "spec.flavorFungibility.preference", problem)
 
 
 def _check_preemption(preemption: Any) -> Findings:
@@ -44,7 +44,7 @@ def _check_preemption(preemption: Any) -> Findings:
     if at(preemption, "reclaimWithinCohort") == "Never" and policy not in (None, "Never"):
         problem = f"is {policy}, but reclaimWithinCohort is Never"
         hint = "set reclaimWithinCohort to LowerPriority or Any"
-        yield Violation("KF141", "spec.preemption.borrowWithinCohort.policy", problem, hint)
+        yield RuleViolation("KF141", "spec.preemption.borrowWithinCohort.policy", problem, hint)
 
 
 def _check_on_flavors(spec: Any) -> Findings:
@@ -53,14 +53,14 @@ def _check_on_flavors(spec: Any) -> Findings:
     for path, check in indexed(checks, "spec.admissionChecksStrategy.admissionChecks"):
         for flavor_path, flavor in indexed(at(check, "onFlavors"), f"{path}.onFlavors"):
             if isinstance(flavor, str) and flavor not in known:
-                problem = f"{flavor!r} is no flavor of this queue, it has {', '.join(known) or 'none'}"
-                yield Violation("KF142", flavor_path, problem)
+                problem = f"{flavor!r} is not a flavor of this queue, it has {', '.join(known) or 'none'}"
+                yield RuleViolation("KF142", flavor_path, problem)
 
 
 def _check_selector(selector: Any, path: str) -> Findings:
     for key, value in as_map(at(selector, "matchLabels")).items():
         for problem in filter(None, (problem_of_label_key(as_text(key)), problem_of_label_value(as_text(value)))):
-            yield Violation("KF143", f"{path}.matchLabels", problem)
+            yield RuleViolation("KF143", f"{path}.matchLabels", problem)
     for expression_path, expression in indexed(at(selector, "matchExpressions"), f"{path}.matchExpressions"):
         yield from _check_expression(as_map(expression), expression_path)
 
@@ -68,29 +68,31 @@ def _check_selector(selector: Any, path: str) -> Findings:
 def _check_expression(expression: Any, path: str) -> Findings:
     operator, values = as_text(expression.get("operator")), as_list(expression.get("values"))
     if operator in {"In", "NotIn"} and not values:
-        yield Violation("KF143", f"{path}.values", f"is empty, {operator} needs at least one value")
+        yield RuleViolation("KF143", f"{path}.values", f"is empty, {operator} needs at least one value")
     if operator in {"Exists", "DoesNotExist"} and values:
-        yield Violation("KF143", f"{path}.values", f"has values, {operator} takes none")
+        yield RuleViolation("KF143", f"{path}.values", f"has values, {operator} allows none")
     if "operator" in expression and operator not in {"In", "NotIn", "Exists", "DoesNotExist"}:
-        yield Violation("KF143", f"{path}.operator", f"{operator!r} is not one of In, NotIn, Exists, DoesNotExist")
+        yield RuleViolation("KF143", f"{path}.operator", f"{operator!r} is not one of In, NotIn, Exists, DoesNotExist")
     if isinstance(expression.get("key"), str) and (problem := problem_of_label_key(expression["key"])):
-        yield Violation("KF143", f"{path}.key", problem)
+        yield RuleViolation("KF143", f"{path}.key", problem)
     for value_path, value in indexed(values, f"{path}.values"):
         if problem := problem_of_label_value(as_text(value)):
-            yield Violation("KF143", value_path, problem)
+            yield RuleViolation("KF143", value_path, problem)
 
 
 def _check_concurrent_admission(spec: Any) -> Findings:
     groups, known = as_list(at(spec, "resourceGroups")), flavor_names(at(spec, "resourceGroups"))
     if len(groups) != 1:
-        yield Violation(
-            "KF144", "spec.resourceGroups", f"has {len(groups)} groups, concurrent admission takes exactly 1"
+        yield RuleViolation(
+            "KF144", "spec.resourceGroups", f"has {len(groups)} groups, concurrent admission allows exactly 1"
         )
     elif len(known) > MOST_CONCURRENT_FLAVORS:
-        problem = f"has {len(known)} flavors, concurrent admission takes at most {MOST_CONCURRENT_FLAVORS}"
-        yield Violation("KF144", "spec.resourceGroups[0].flavors", problem)
+        problem = f"has {len(known)} flavors, concurrent admission allows at most {MOST_CONCURRENT_FLAVORS}"
+        yield RuleViolation("KF144", "spec.resourceGroups[0].flavors", problem)
     if at(spec, "queueingStrategy") == "StrictFIFO":
-        yield Violation("KF144", "spec.queueingStrategy", "is StrictFIFO, concurrent admission takes BestEffortFIFO")
+        yield RuleViolation(
+            "KF144", "spec.queueingStrategy", "is StrictFIFO, concurrent admission requires BestEffortFIFO"
+        )
     yield from _check_migration(at(spec, "concurrentAdmissionPolicy", "migration"), known)
 
 
@@ -100,10 +102,10 @@ def _check_migration(migration: Any, known: tuple[str, ...]) -> Findings:
         return
     last = at(migration, "constraints", "lastAcceptableFlavorName")
     if at(migration, "mode") != "TryPreferredFlavors":
-        yield Violation("KF144", path, f"needs mode TryPreferredFlavors, it is {at(migration, 'mode')}")
+        yield RuleViolation("KF144", path, f"needs mode TryPreferredFlavors, it is {at(migration, 'mode')}")
     elif isinstance(last, str) and last not in known:
-        problem = f"{last!r} is no flavor of this queue, it has {', '.join(known) or 'none'}"
-        yield Violation("KF144", f"{path}.lastAcceptableFlavorName", problem)
+        problem = f"{last!r} is not a flavor of this queue, it has {', '.join(known) or 'none'}"
+        yield RuleViolation("KF144", f"{path}.lastAcceptableFlavorName", problem)
 
 
 def _is_on_flavors_checked(version: KueueVersion) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 from reconciler.kueue.kinds import KueueVersion
 from reconciler.kueue.reading import LISTS, as_list, as_map, as_text, at, indexed, quantity_at
-from reconciler.kueue.rules.violations import Violation
+from reconciler.kueue.rules.registry import RuleViolation
 from reconciler.kueue.syntax import problem_of_label_key
 from reconciler.quantity import ZERO, Quantity
 
@@ -15,14 +15,14 @@ MOST_COVERED = 256
 MOST_QUOTAS = 512
 GROUPS = "spec.resourceGroups"
 SMALLEST_WEIGHT = Quantity(1)
-# The check came with these patch releases: before, Kueue took such a weight and lost it.
+# These patch releases introduced the check: before, Kueue accepted such a weight and lost it.
 SMALL_WEIGHT_REFUSED = (KueueVersion(0, 12, 10), KueueVersion(0, 13, 5), KueueVersion(0, 14))
-Findings = Iterator[Violation]
+Findings = Iterator[RuleViolation]
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """How the owner of the groups hangs in the cohort tree: a queue by its cohort, a cohort by its parent."""
+    """The field by which the owner of the groups joins the cohort tree: a queue's cohort, a cohort's parent."""
 
     parent_field: str
     has_parent: bool
@@ -35,7 +35,7 @@ def check_groups(groups: Any, family: Family) -> Findings:
         covered = as_list(at(group, "coveredResources"))
         for name_path, name in indexed(covered, f"{path}.coveredResources"):
             if isinstance(name, str) and (problem := problem_of_label_key(name)):
-                yield Violation("KF120", name_path, problem)
+                yield RuleViolation("KF120", name_path, problem)
         for flavor_path, flavor in indexed(at(group, "flavors"), f"{path}.flavors"):
             yield from _check_order(covered, at(flavor, "resources"), flavor_path)
             for quota_path, quota in indexed(at(flavor, "resources"), f"{flavor_path}.resources"):
@@ -43,17 +43,17 @@ def check_groups(groups: Any, family: Family) -> Findings:
 
 
 def check_totals(groups: Any) -> Findings:
-    """Of a ClusterQueue alone: Kueue does not count these for a Cohort."""
+    """Only for a ClusterQueue: Kueue does not count these for a Cohort."""
     flavors = sum(len(as_list(at(group, "flavors"))) for group in as_list(groups))
     if flavors > MOST_FLAVORS:
-        yield Violation("KF128", GROUPS, f"hold {flavors} flavors together, at most {MOST_FLAVORS} are allowed")
+        yield RuleViolation("KF128", GROUPS, f"have {flavors} flavors together, at most {MOST_FLAVORS} are allowed")
     covered = sum(len(as_list(at(group, "coveredResources"))) for group in as_list(groups))
     if covered > MOST_COVERED:
-        yield Violation("KF129", GROUPS, f"cover {covered} resources together, at most {MOST_COVERED} are allowed")
+        yield RuleViolation("KF129", GROUPS, f"cover {covered} resources together, at most {MOST_COVERED} are allowed")
     for path, group in indexed(groups, GROUPS):
         quotas = sum(len(as_list(at(flavor, "resources"))) for flavor in as_list(at(group, "flavors")))
         if quotas > MOST_QUOTAS:
-            yield Violation("KF130", path, f"holds {quotas} quotas, at most {MOST_QUOTAS} are allowed")
+            yield RuleViolation("KF130", path, f"has {quotas} quotas, at most {MOST_QUOTAS} are allowed")
 
 
 def check_weight(fair_sharing: Any, version: KueueVersion) -> Findings:
@@ -62,9 +62,9 @@ def check_weight(fair_sharing: Any, version: KueueVersion) -> Findings:
         return
     field = "spec.fairSharing.weight"
     if weight < ZERO:
-        yield Violation("KF131", field, f"{weight} is negative, 0 or more is allowed")
+        yield RuleViolation("KF131", field, f"{weight} is negative, 0 or more is allowed")
     elif ZERO < weight <= SMALLEST_WEIGHT and _is_small_weight_refused(version):
-        yield Violation("KF131", field, f"{weight} is too small, 0 or more than 1n is allowed")
+        yield RuleViolation("KF131", field, f"{weight} is too small, 0 or more than 1n is allowed")
 
 
 def flavor_names(groups: Any) -> tuple[str, ...]:
@@ -78,39 +78,43 @@ def _check_repeated(groups: Any) -> Findings:
     for path, group in indexed(groups, GROUPS):
         for name_path, name in indexed(at(group, "coveredResources"), f"{path}.coveredResources"):
             if isinstance(name, str) and covered_at.setdefault(name, name_path) != name_path:
-                yield Violation("KF121", name_path, f"{name!r} is covered already by {covered_at[name]}")
+                yield RuleViolation("KF121", name_path, f"{name!r} is already covered by {covered_at[name]}")
         for flavor_path, flavor in indexed(at(group, "flavors"), f"{path}.flavors"):
             name = at(flavor, "name")
-            # Twice in one group is already a repeated list item.
+            # Twice in one group is reported as a repeated list item.
             if isinstance(name, str) and group_of_flavor.setdefault(name, path) != path:
-                yield Violation("KF122", f"{flavor_path}.name", f"{name!r} stands in {group_of_flavor[name]} too")
+                yield RuleViolation("KF122", f"{flavor_path}.name", f"{name!r} is also in {group_of_flavor[name]}")
 
 
 def _check_order(covered: Any, quotas: Any, path: str) -> Findings:
     if not isinstance(quotas, LISTS):
         return
     if len(quotas) != len(covered):
-        problem = f"holds {len(quotas)} resources, coveredResources has {len(covered)}"
-        yield Violation("KF123", f"{path}.resources", problem, f"give quota, if only 0, for {_shown(covered)}")
+        problem = f"has {len(quotas)} resources, coveredResources has {len(covered)}"
+        yield RuleViolation("KF123", f"{path}.resources", problem, f"set a quota, if only 0, for {_shown(covered)}")
     for number, (wanted, quota) in enumerate(zip(covered, quotas, strict=False)):
         name = at(quota, "name")
         if isinstance(name, str) and isinstance(wanted, str) and name != wanted:
-            problem = f"{name!r} stands where coveredResources has {wanted!r}"
-            yield Violation("KF124", f"{path}.resources[{number}].name", problem, f"keep the order {_shown(covered)}")
+            problem = f"{name!r} is in the position of {wanted!r} in coveredResources"
+            yield RuleViolation(
+                "KF124", f"{path}.resources[{number}].name", problem, f"keep the order {_shown(covered)}"
+            )
 
 
 def _check_quota(quota: Any, path: str, family: Family) -> Findings:
     for field in ("nominalQuota", "borrowingLimit", "lendingLimit"):
         amount = quantity_at(quota.get(field))
         if amount is not None and amount < ZERO:
-            yield Violation("KF125", f"{path}.{field}", f"{amount} is negative, 0 or more is allowed")
+            yield RuleViolation("KF125", f"{path}.{field}", f"{amount} is negative, 0 or more is allowed")
     for field in ("borrowingLimit", "lendingLimit"):
         if quota.get(field) is not None and not family.has_parent:
             problem = f"is set, but the object has no {family.parent_field}"
-            yield Violation("KF126", f"{path}.{field}", problem, f"set spec.{family.parent_field} or remove the limit")
+            yield RuleViolation(
+                "KF126", f"{path}.{field}", problem, f"set spec.{family.parent_field} or remove the limit"
+            )
     nominal, lending = quantity_at(quota.get("nominalQuota")), quantity_at(quota.get("lendingLimit"))
     if family.lends_at_most_nominal and nominal is not None and lending is not None and lending > nominal:
-        yield Violation("KF127", f"{path}.lendingLimit", f"{lending} is more than the nominalQuota of {nominal}")
+        yield RuleViolation("KF127", f"{path}.lendingLimit", f"{lending} is more than the nominalQuota of {nominal}")
 
 
 def _is_small_weight_refused(version: KueueVersion) -> bool:

@@ -1,11 +1,11 @@
-"""KF100 and KF110 to KF112: what every object needs before Kueue sees it."""
+"""KF100 and KF110 to KF112: what every object needs, independent of Kueue."""
 
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 
 from reconciler.kueue.kinds import CANONICAL, GROUP, Kind
 from reconciler.kueue.reading import as_map, as_text
-from reconciler.kueue.rules.violations import Violation
+from reconciler.kueue.rules.registry import RuleViolation
 from reconciler.kueue.syntax import (
     problem_of_label_key,
     problem_of_label_value,
@@ -34,50 +34,52 @@ KNOWN_FIELDS = (
 LARGEST_ANNOTATIONS = 256 * 1024
 
 
-def check_metadata(manifest: Manifest, kind: Kind) -> Iterator[Violation]:
+def check_metadata(manifest: Manifest, kind: Kind) -> Iterator[RuleViolation]:
     if manifest.get("apiVersion") != f"{GROUP}/{CANONICAL}":
-        problem = f"{manifest.get('apiVersion')!r} is none of {GROUP}/v1alpha1, v1beta1 and v1beta2"
-        yield Violation("KF100", "apiVersion", problem)
+        problem = f"{manifest.get('apiVersion')!r} is not one of {GROUP}/v1alpha1, v1beta1 and v1beta2"
+        yield RuleViolation("KF100", "apiVersion", problem)
     metadata = as_map(manifest.get("metadata"))
     if problem := problem_of_name(as_text(metadata.get("name"))):
-        yield Violation("KF110", "metadata.name", problem)
+        yield RuleViolation("KF110", "metadata.name", problem)
     if kind.is_namespaced and (problem := problem_of_namespace(as_text(metadata.get("namespace")))):
-        yield Violation("KF112", "metadata.namespace", problem)
+        yield RuleViolation("KF112", "metadata.namespace", problem)
     yield from _check_fields(manifest)
     yield from _check_labels(manifest)
     yield from _check_annotations(manifest)
 
 
-def _check_fields(manifest: Manifest) -> Iterator[Violation]:
+def _check_fields(manifest: Manifest) -> Iterator[RuleViolation]:
     for name, value in as_map(manifest.get("metadata")).items():
         if name in {"labels", "annotations"} and not isinstance(value, Mapping | None):
-            yield Violation("KF102", f"metadata.{name}", f"must be a map of texts, {value!r} is of another type")
+            yield RuleViolation("KF102", f"metadata.{name}", f"must be a map of strings, {value!r} is of another type")
         if name not in KNOWN_FIELDS:
             close = get_close_matches(str(name), KNOWN_FIELDS, n=1)
             hint = f"did you mean {close[0]}?" if close else ""
-            yield Violation("KF101", f"metadata.{name}", "unknown field", hint)
+            yield RuleViolation("KF101", f"metadata.{name}", "unknown field", hint)
 
 
-def _check_labels(manifest: Manifest) -> Iterator[Violation]:
+def _check_labels(manifest: Manifest) -> Iterator[RuleViolation]:
     for key, value in as_map(as_map(manifest.get("metadata")).get("labels")).items():
         if problem := problem_of_label_key(as_text(key)):
-            yield Violation("KF111", "metadata.labels", problem)
+            yield RuleViolation("KF111", "metadata.labels", problem)
         if not isinstance(value, str | None):
-            yield Violation("KF102", f"metadata.labels[{key!r}]", f"must be a text, {value!r} is of another type")
+            yield RuleViolation("KF102", f"metadata.labels[{key!r}]", f"must be a string, {value!r} is of another type")
         elif value and (problem := problem_of_label_value(value)):
-            yield Violation("KF111", f"metadata.labels[{key!r}]", problem)
+            yield RuleViolation("KF111", f"metadata.labels[{key!r}]", problem)
 
 
-def _check_annotations(manifest: Manifest) -> Iterator[Violation]:
+def _check_annotations(manifest: Manifest) -> Iterator[RuleViolation]:
     annotations = as_map(as_map(manifest.get("metadata")).get("annotations"))
     for key, value in annotations.items():
-        # The API server compares annotation keys in lower case, so that upper case is fine before the slash too.
+        # The API server compares annotation keys in lower case, so upper case is allowed before the slash too.
         if problem := problem_of_label_key(as_text(key).lower()):
-            yield Violation("KF111", "metadata.annotations", problem)
+            yield RuleViolation("KF111", "metadata.annotations", problem)
         if not isinstance(value, str | None):
-            yield Violation("KF102", f"metadata.annotations[{key!r}]", f"must be a text, {value!r} is of another type")
+            yield RuleViolation(
+                "KF102", f"metadata.annotations[{key!r}]", f"must be a string, {value!r} is of another type"
+            )
     size = sum(len(as_text(text).encode()) for pair in annotations.items() for text in pair)
     if size > LARGEST_ANNOTATIONS:
-        yield Violation(
-            "KF111", "metadata.annotations", f"hold {size} bytes, at most {LARGEST_ANNOTATIONS} are allowed"
+        yield RuleViolation(
+            "KF111", "metadata.annotations", f"have {size} bytes, at most {LARGEST_ANNOTATIONS} are allowed"
         )

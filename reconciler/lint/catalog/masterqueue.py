@@ -1,4 +1,4 @@
-"""KF080 to KF090, KF098: MasterQueues."""
+"""KF079 to KF090, KF098: MasterQueues."""
 
 from reconciler.lint.model import Rule, Severity
 
@@ -52,7 +52,23 @@ spec:
     )
 
 
+def _pool_labels(*keys: str) -> str:
+    return f"""\
+kind: Fleet
+metadata: {{name: example}}
+spec: {{policy: {{capacity: {{poolLabels: [{", ".join(keys)}]}}}}}}
+"""
+
+
 RULES = (
+    Rule(
+        "KF079",
+        Severity.WARNING,
+        "poolLabels names labels that a pool may set",
+        "labels of Kubernetes, Kueue, Argo CD, Flux, Helm and kfleet itself make controllers act; pools never set them",
+        bad=_pool_labels("site", "app.kubernetes.io/instance"),
+        good=_pool_labels("site", "topology.kubernetes.io/"),
+    ),
     Rule(
         "KF080",
         Severity.WARNING,

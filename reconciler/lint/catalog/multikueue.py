@@ -11,7 +11,7 @@ spec:
 """
 
 
-_CARRIED = f"""\
+_DOWNSYNCED = f"""\
 kind: Fleet
 metadata: {{name: example}}
 spec: {{kubestellar: {{selectBy: [name, site]}}}}
@@ -64,8 +64,8 @@ RULES = (
         Severity.ERROR,
         "KubeStellar can tell the clusters apart",
         "it finds a cluster by labels of its ManagedCluster, and a job would go to all that have them, or to none",
-        bad=_CARRIED.replace("[name, site]", "[zone]"),
-        good=_CARRIED,
+        bad=_DOWNSYNCED.replace("[name, site]", "[zone]"),
+        good=_DOWNSYNCED,
         can_be_silenced=False,
     ),
     Rule(

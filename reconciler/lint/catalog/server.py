@@ -1,6 +1,6 @@
 """KF100 upwards: what the API server refuses. The rules are those of Kueue; here are their examples."""
 
-from reconciler.kueue.rules import RULES as REFUSALS
+from reconciler.kueue.rules.registry import RULES as REFUSALS
 from reconciler.lint.catalog.server_examples import EXAMPLES
 from reconciler.lint.model import Rule, Severity
 

@@ -32,7 +32,7 @@ metadata: {{name: nodes}}
 spec: {{provisioningClassName: {name}}}
 """
 
-_CARRIED = """\
+_DOWNSYNCED = """\
 kind: Cluster
 metadata: {{name: hub}}
 spec: {{role: manager, kueue: {{config: {{integrations: {{frameworks: {{add: [pod]}}}}}}}}}}
@@ -129,7 +129,7 @@ spec:
         Severity.ERROR,
         "teams that use SkyPilot have a queue that takes pods",
         "SkyPilot runs plain pods, which KubeStellar does not carry: they would hold quota on the manager for ever",
-        bad=_CARRIED.format(dispatch="kubestellar"),
-        good=_CARRIED.format(dispatch="multikueue"),
+        bad=_DOWNSYNCED.format(dispatch="kubestellar"),
+        good=_DOWNSYNCED.format(dispatch="multikueue"),
     ),
 )

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.kueue.health import REASONS, Reason
+from reconciler.kueue.health import REASONS, ConditionReason
 from reconciler.sandbox.fleet import Sandbox
 from tests.builders import KUEUE, cpu_group, native, resource_flavor
 from tests.cluster.argocd.servers import PLUGIN, argocd
@@ -46,7 +46,7 @@ def with_condition(kind: str, **condition: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("known", REASONS, ids=lambda known: f"{known.kind}-{known.reason}")
-def test_health_of_every_reason_of_kueue(known: Reason) -> None:
+def test_health_of_every_reason_of_kueue(known: ConditionReason) -> None:
     is_true = known.is_healthy or known.reason in TRUE_ALTHOUGH_UNWELL
     found = judged(with_condition(known.kind, status=str(is_true), reason=known.reason))
     assert found["status"] == ("Healthy" if known.is_healthy else STATES.get(known.reason, "Degraded"))

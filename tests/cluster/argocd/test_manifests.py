@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.edges.kubernetes import ApiServer
+from reconciler.clients.kubernetes import ApiServer
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.programs import PROGRAMS
 from tests import fast_yaml

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.objects import ClusterName, ref_of
-from reconciler.pipeline.offline import Source, compute, read_files, write_offline
+from reconciler.pipeline.load import Source, load_files, read_files
+from reconciler.pipeline.render import render_offline, write_offline
 from tests import fast_yaml
 from tests.cluster.argocd.servers import PluginServer, serving
 from tests.support import ROOT
@@ -35,8 +36,8 @@ def repository(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("cluster", CLUSTERS)
 def test_plugin_gives_argo_cd_what_render_prints(plugin: PluginServer, repository: Path, cluster: ClusterName) -> None:
-    computed = compute(read_files(Source(str(ROOT))))
-    want = {str(ref_of(cluster, entry)): entry for entry in write_offline(computed, cluster)}
+    computed = load_files(read_files(Source(str(ROOT))))
+    want = {str(ref_of(cluster, entry)): entry for entry in write_offline(render_offline(computed), cluster)}
     answer = plugin.generate(repository, cluster=cluster)
     assert not answer.problem
     got = {str(ref_of(cluster, entry)): entry for entry in answer.objects}
@@ -81,9 +82,12 @@ def test_plugin_tells_a_mistake_with_its_file_and_line(plugin: PluginServer, rep
     [
         ({}, "parameter cluster: is not set; there are: hub, cnaf-gpu, cnaf-cpu, lyon-gpu"),
         ({"cluster": "west"}, "parameter cluster: no cluster 'west'; there are: hub"),
-        ({"cluster": "hub", "overlai": "prod"}, "parameter 'overlai': is not known; there are: cluster, overlay"),
-        ({"cluster": "hub", "observations": "../secret"}, "parameter observations: '../secret' leaves the repository"),
-        ({"cluster": "hub", "observations": "seen.json"}, "seen.json: holds no observations"),
+        ({"cluster": "hub", "overlai": "prod"}, "parameter 'overlai': is not known; use one of: cluster, overlay"),
+        (
+            {"cluster": "hub", "observations": "../secret"},
+            "parameter observations: '../secret' is outside the repository",
+        ),
+        ({"cluster": "hub", "observations": "seen.json"}, "seen.json: is not a recorded observation"),
     ],
 )
 def test_plugin_refuses_parameters(
@@ -98,7 +102,7 @@ def test_plugin_gives_nothing_rather_than_an_empty_list(plugin: PluginServer, re
         kept = [entry for entry in fast_yaml.safe_load_all(path.read_text()) if entry["kind"] in {"Fleet", "Cluster"}]
         path.write_text(fast_yaml.safe_dump_all(kept))
     answer = plugin.generate(repository, cluster="hub")
-    assert answer.objects == [] and "the fleet has no objects there" in answer.problem
+    assert answer.objects == [] and "the fleet has no objects for it" in answer.problem
 
 
 def test_plugin_announces_its_parameters_with_the_clusters_of_the_fleet(plugin: PluginServer, repository: Path) -> None:

@@ -14,7 +14,7 @@ import nkeys
 from nacl.signing import SigningKey
 
 from reconciler.sandbox.control_plane import nats_program
-from reconciler.sandbox.ports import free_ports
+from reconciler.sandbox.waiting import free_ports
 
 StartServer = Callable[[str], str]
 

@@ -13,8 +13,8 @@ from typing import Any
 import nats
 import pytest
 
-from reconciler.edges.nats import LARGEST_PAYLOAD, MOST_SUBJECTS, Login, NatsFeed
-from reconciler.edges.nats_login import find_login
+from reconciler.clients.nats import LARGEST_PAYLOAD, MOST_SUBJECTS, Login, NatsFeed
+from reconciler.clients.nats_login import find_login
 from reconciler.sandbox.certificates import make_authority, make_client_pair, make_server_pair
 from reconciler.spec.nats import Bus, NatsConnection, TextRef, find_bus
 from tests.cluster.capacity.nats_servers import Server, operator_mode, running
@@ -126,8 +126,8 @@ def test_tls_with_certificates_of_ones_own(tmp_path: Path) -> None:
         login = find_login(bus(server, **refs))
         with listening(login) as feed:
             assert hears(feed, server.address, tls=login.tls)
-        with listening(find_login(bus(server))) as stranger:
-            assert eventually(lambda: stranger.heard().problem not in ("", "not connected yet"))
+        with listening(find_login(bus(server))) as foreign:
+            assert eventually(lambda: foreign.heard().problem not in ("", "not connected yet"))
 
 
 def test_wrong_password_is_told_without_it(tmp_path: Path) -> None:
@@ -247,7 +247,7 @@ def test_feed_is_bounded(tmp_path: Path) -> None:
 
 
 def test_pool_that_nobody_asks_for_takes_nobodys_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reconciler.edges.nats.MOST_SUBJECTS", 3)
+    monkeypatch.setattr("reconciler.clients.nats.MOST_SUBJECTS", 3)
     with running(tmp_path) as server:
         feed = NatsFeed(Login((server.address,)), ["pools"], problem_of_text, lambda subject: subject == "pools.cnaf")
         try:
@@ -264,13 +264,13 @@ def test_pool_that_nobody_asks_for_takes_nobodys_place(tmp_path: Path, monkeypat
 def test_pool_that_has_not_spoken_for_long_makes_room_for_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reconciler.edges.nats.MOST_SUBJECTS", 3)
+    monkeypatch.setattr("reconciler.clients.nats.MOST_SUBJECTS", 3)
     with running(tmp_path) as server, listening(Login((server.address,))) as feed:
         eventually(lambda: not feed.heard().problem)
         publish(server.address, *((f"pools.{name}", b"{}") for name in "abcad"))
         eventually(lambda: feed.heard().ignored == 1)
         assert feed.heard().messages.keys() == {"pools.a", "pools.b", "pools.c"}
-        monkeypatch.setattr("reconciler.edges.nats.FORGOTTEN_AFTER", 0.0)
+        monkeypatch.setattr("reconciler.clients.nats.FORGOTTEN_AFTER", 0.0)
         publish(server.address, ("pools.d", b"{}"))
         eventually(lambda: "pools.d" in feed.heard().messages)
         assert feed.heard().messages.keys() == {"pools.a", "pools.c", "pools.d"}
@@ -299,7 +299,7 @@ def test_clock_that_is_set_makes_no_message_older(tmp_path: Path, monkeypatch: p
     with running(tmp_path) as server, listening(Login((server.address,))) as feed:
         assert hears(feed, server.address)
         before = feed.heard().messages["pools.cnaf"].received_at
-        monkeypatch.setattr("reconciler.edges.nats.datetime", Later)
+        monkeypatch.setattr("reconciler.clients.nats.datetime", Later)
         after = feed.heard().messages["pools.cnaf"].received_at
         assert abs(after - before - timedelta(days=1)) < timedelta(minutes=1)
 

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.capacity.buses import listen
 from reconciler.capacity.message import problem_of_message
 from reconciler.capacity.sources import Sources
-from reconciler.edges.nats import Login, NatsFeed
-from reconciler.observations.buses import listen
+from reconciler.clients.nats import Login, NatsFeed
 from tests.builders import announcement
 from tests.cluster.capacity.nats_servers import Server, running
 from tests.cluster.capacity.test_buses import publish
 from tests.support import eventually
-from tests.unit.capacity.bus_sources import pool_sources
+from tests.unit.capacity.bus_sources import awaited, pool_sources
 from tests.unit.capacity.ledgers import amounts
 
 pytestmark = pytest.mark.usefixtures("loopback")
@@ -48,11 +48,10 @@ def test_pool_that_said_only_garbage_has_not_spoken(server: Server, feed: NatsFe
     eventually(lambda: feed.heard().bad_count == 1)
     speaking = threading.Timer(0.5, publish, (server.address, ("pools.cnaf", announcement("8"))))
     speaking.start()
-    expected = frozenset(source for group in sources.groups for source in group.named)
-    heard = listen({server.address: feed}, sources, expected, LONG)
+    heard = listen({server.address: feed}, sources, awaited(sources, LONG), LONG)
     speaking.join()
-    (sighting,) = heard.sightings
-    assert sighting.amounts["cpu"] == amounts(cpu=8)["cpu"]
+    (sample,) = heard.samples
+    assert sample.amounts["cpu"] == amounts(cpu=8)["cpu"]
     assert heard.bad == {server.address: 1} and heard.problems == ()
 
 
@@ -62,6 +61,6 @@ def test_garbage_is_told_by_its_subject_and_only_where_somebody_asks_for_the_poo
     good = announcement("8")
     publish(server.address, ("pools.cnaf", good), ("pools.cnaf", b"no json"), ("pools.other", b"no json"))
     eventually(lambda: feed.heard().bad_count == 2)
-    heard = listen({server.address: feed}, sources, frozenset(), timedelta())
-    assert heard.problems == (f"{server.address}: pools.cnaf: the message is no JSON",)
-    assert [sighting.amounts["cpu"] for sighting in heard.sightings] == [amounts(cpu=8)["cpu"]]
+    heard = listen({server.address: feed}, sources, {}, timedelta())
+    assert [str(one) for one in heard.problems] == [f"{server.address}: pools.cnaf: the message is no JSON"]
+    assert [sample.amounts["cpu"] for sample in heard.samples] == [amounts(cpu=8)["cpu"]]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.sandbox.fleet import Sandbox
-from tests.builders import announcement, cluster_queue, cpu_group, observed_flavor, open_queue
+from tests.builders import announcement, cluster_queue, cpu_group, flavor, observed_flavor, open_queue
 from tests.cluster.capacity.pool_live_fleet import LEDGER, SHORT, PoolLiveFleet
 from tests.cluster.faults.proxy import Deed, Fault, FaultProxy, proxied
 from tests.cluster.live_fleet import LiveFleet
@@ -31,8 +31,8 @@ def test_ledger_that_cannot_be_read_is_not_taken_for_an_empty_one(
 ) -> None:
     name, live_fleet = pool_live_fleet.name, pool_live_fleet.live_fleet
     pools = {"connector": pool_live_fleet.url, "subject": pool_live_fleet.subject, "pools": ["cnaf"]}
-    flavor = observed_flavor(name, "nats", capacity={"nats": pools})
-    live_fleet.commit(flavor, open_queue(name, name, {"cpu": "50%"}))
+    heard = observed_flavor(name, "nats", capacity={"nats": pools})
+    live_fleet.commit(heard, open_queue(name, name, {"cpu": "50%"}))
     assert pool_live_fleet.apply(cnaf=announcement("8")).code == 0
     assert pool_live_fleet.quotas() == {name: "4"}
     before = pool_live_fleet.ledger()
@@ -63,11 +63,22 @@ def test_refusal_on_another_cluster_does_not_stop_the_ledger(wide_live_fleet: Li
     wide_live_fleet.api(manager).delete(LEDGER.format(name))
 
 
-def test_refusal_on_the_cluster_that_keeps_the_ledger_stops_it(live_fleet: LiveFleet) -> None:
+def test_refusal_of_the_cluster_that_keeps_the_ledger_stops_it(live_fleet: LiveFleet) -> None:
+    queue = open_queue(live_fleet.name, live_fleet.name, {"cpu": "50%"})
+    live_fleet.commit(flavor(live_fleet.name), open_queue(live_fleet.name, live_fleet.name))
+    live_fleet.converge(*SHORT)
+    another = {"metadata": {"annotations": {"kfleet.dev/cluster-uid": "of-another"}}}
+    live_fleet.api().patch(live_fleet.set_name.path, another)
+    live_fleet.commit(observed_flavor(live_fleet.name, "nodes"), queue)
+    assert live_fleet.apply(*SHORT).code == 3
+    assert live_fleet.api().find(LEDGER.format(live_fleet.name)) is None
+
+
+def test_refusal_of_one_object_does_not_keep_the_ledger_from_being_written(live_fleet: LiveFleet) -> None:
     strange = cluster_queue(live_fleet.name, cpu_group("4", of=live_fleet.name))
     live_fleet.kubectl("apply", "--server-side", "--field-manager=other", "-f", "-", given=strange)
     live_fleet.commit(
         observed_flavor(live_fleet.name, "nodes"), open_queue(live_fleet.name, live_fleet.name, {"cpu": "50%"})
     )
     assert live_fleet.apply(*SHORT).code == 3
-    assert live_fleet.api().find(LEDGER.format(live_fleet.name)) is None
+    assert live_fleet.api().find(LEDGER.format(live_fleet.name)) is not None

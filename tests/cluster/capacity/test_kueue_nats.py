@@ -130,4 +130,4 @@ def test_object_of_another_master_queue_is_not_taken(pool_live_fleet: PoolLiveFl
     pool_live_fleet.live_fleet.kubectl("create", "--field-manager", MANAGER, "-f", "-", given=queue)
     refused = pool_live_fleet.apply(*SHORT, cnaf=announcement())
     assert refused.code == 3
-    assert "MasterQueue other claims it" in refused.out
+    assert "MasterQueue other owns it" in refused.out

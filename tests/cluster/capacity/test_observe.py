@@ -84,9 +84,9 @@ def test_file_without_observations_is_refused(pool_live_fleet: PoolLiveFleet, tm
     for text in ("{", "{}", '{"kind": "Observations", "format": 1, "at": "x"}'):
         path.write_text(text)
         refused = pool_live_fleet.live_fleet.plan("--observations", str(path))
-        assert refused.code == 1 and "holds no observations" in refused.err
+        assert refused.code == 1 and "is not a recorded observation" in refused.err
         refused = pool_live_fleet.live_fleet.run("observe", "--before", str(path))
-        assert refused.code == 1 and "holds no observations" in refused.err
+        assert refused.code == 1 and "is not a recorded observation" in refused.err
 
 
 def test_watched_table_in_a_pipe_is_written_again_and_again(pool_live_fleet: PoolLiveFleet) -> None:
@@ -104,7 +104,7 @@ def test_watched_table_in_a_pipe_is_written_again_and_again(pool_live_fleet: Poo
 def test_watched_table_is_not_for_machines(pool_live_fleet: PoolLiveFleet) -> None:
     pool_live_fleet.commit()
     answer = pool_live_fleet.live_fleet.run("observe", "--watch", "-o", "json")
-    assert answer.code == 2 and "-o json is for a single look" in answer.err
+    assert answer.code == 2 and "-o json is for a single observation" in answer.err
 
 
 def test_watched_table_follows_the_pools_until_it_is_interrupted(pool_live_fleet: PoolLiveFleet) -> None:

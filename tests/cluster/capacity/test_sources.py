@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from reconciler import cli
-from reconciler.edges.kubernetes import Access, ApiServer
+from reconciler.capacity.cluster_metrics import find_report
+from reconciler.clients.kubernetes import ApiServer
+from reconciler.clients.login import ClusterLogin
 from reconciler.errors import ClusterError
 from reconciler.objects import ClusterName
-from reconciler.observations.metrics import find_report
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.nodes import node_manifest
 from tests import fast_yaml
@@ -98,7 +99,7 @@ def test_shrinking_waits_and_the_ledger_remembers_since_when(live_fleet: LiveFle
     assert live_fleet.apply().code == 0
     assert cpu_of(live_fleet) == "16"
     ledger = json.loads(live_fleet.api().get(LEDGER.format(live_fleet.name))["data"]["ledger.json"])
-    assert ledger["sources"][0]["lowerSince"].keys() >= {"cpu"}
+    assert ledger["sources"][0]["shrinkPendingSince"].keys() >= {"cpu"}
     live_fleet.commit(*documents, policy={"capacity": {"shrinkDelay": "0s"}})
     assert live_fleet.apply().code == 0
     assert cpu_of(live_fleet) == "8"
@@ -178,7 +179,7 @@ def test_fleet_without_live_capacity_asks_for_nothing(live_fleet: LiveFleet) -> 
     live_fleet.converge()
     assert live_fleet.api().find(LEDGER.format(live_fleet.name)) is None
     observed = live_fleet.run("observe")
-    assert (observed.code, observed.out) == (0, "nothing of this fleet is observed\n")
+    assert (observed.code, observed.out) == (0, "no capacity of this fleet is observed\n")
 
 
 def _static(name: str) -> dict[str, object]:
@@ -242,28 +243,32 @@ def test_quota_follows_cluster_metrics(live_fleet: LiveFleet) -> None:
     api.patch(f"{METRICS}/worker1/status", {"status": {"nodes": report[1:]}})
     assert live_fleet.apply().code == 0
     assert cpu_of(live_fleet) == "0"
+    api.patch(f"{METRICS}/worker1/status", {"status": {"nodes": report}})
+    assert live_fleet.apply().code == 0
+    # A report that is gone is not one of a cluster without nodes.
     api.delete(f"{METRICS}/worker1")
     missing = live_fleet.apply()
     assert missing.code == 4 and "ClusterMetrics: no cluster of the fleet has one" in missing.out
+    assert "its capacity stays as it was last seen" in missing.err and cpu_of(live_fleet) == "4"
 
 
 @pytest.mark.usefixtures("definitions")
 def test_metrics_of_a_cluster_are_found_on_whichever_cluster_they_lie(fleet: Sandbox, unique: str) -> None:
     api, name = fleet.api("worker1"), ClusterName(unique)
-    dead = ApiServer(ClusterName("dead"), Access("https://127.0.0.1:1", ""))
-    ports = {ClusterName("manager"): fleet.api("manager"), dead.cluster: dead, api.cluster: api}
+    dead = ApiServer(ClusterName("dead"), ClusterLogin("https://127.0.0.1:1", ""))
+    clients = {ClusterName("manager"): fleet.api("manager"), dead.cluster: dead, api.cluster: api}
     report = {"apiVersion": "galaxy.kubestellar.io/v1alpha1", "kind": "ClusterMetrics", "metadata": {"name": unique}}
     made = api.create(report)
-    assert find_report(name, ports, ClusterName("manager")) == made
+    assert find_report(name, clients, ClusterName("manager")) == made
     api.delete(f"{METRICS}/{unique}")
     # Where somebody did not answer, nobody knows that there is none.
     with pytest.raises(ClusterError):
-        find_report(name, ports, ClusterName("manager"))
-    del ports[dead.cluster]
-    assert find_report(name, ports, ClusterName("manager")) is None
+        find_report(name, clients, ClusterName("manager"))
+    del clients[dead.cluster]
+    assert find_report(name, clients, ClusterName("manager")) is None
     # Without the manager's word nobody else's counts: it may say something else.
     with pytest.raises(ClusterError):
-        find_report(name, {dead.cluster: dead, **ports}, dead.cluster)
+        find_report(name, {dead.cluster: dead, **clients}, dead.cluster)
 
 
 @pytest.mark.usefixtures("definitions")

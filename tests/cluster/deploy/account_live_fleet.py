@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from reconciler.edges.kubernetes import Access, ApiServer
+from reconciler.clients.kubernetes import ApiServer
+from reconciler.clients.login import ClusterLogin
 from reconciler.objects import ClusterName
-from reconciler.rights import ACCOUNT, NAMESPACE, account_objects
+from reconciler.plan.rbac import ACCOUNT, NAMESPACE, account_objects
 from reconciler.sandbox.fleet import Sandbox
-from reconciler.spec.choices import Role
+from reconciler.spec.enums import Role
 from tests import fast_yaml
 from tests.builders import Document
 from tests.cluster.live_fleet import LiveFleet
@@ -38,7 +39,7 @@ def token_of(sandbox: Sandbox, cluster: str) -> str:
 
 def as_account(sandbox: Sandbox, cluster: str) -> ApiServer:
     own = sandbox.api(cluster).access
-    return ApiServer(ClusterName(cluster), Access(own.server, own.ca, token=token_of(sandbox, cluster)))
+    return ApiServer(ClusterName(cluster), ClusterLogin(own.server, own.ca, token=token_of(sandbox, cluster)))
 
 
 @dataclass

@@ -7,7 +7,7 @@ import pytest
 
 from reconciler import cli
 from reconciler.sandbox.fleet import Sandbox
-from reconciler.spec.choices import Role
+from reconciler.spec.enums import Role
 from tests.builders import flavor, main_tenant, sent_queue
 from tests.cluster.deploy.account_live_fleet import AccountLiveFleet, give_account, take_account
 

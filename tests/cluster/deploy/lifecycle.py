@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from reconciler import cli
-from reconciler.edges.kubernetes import ApiServer
+from reconciler.clients.kubernetes import ApiServer
 from reconciler.objects import Manifest
-from reconciler.spec.choices import Role
+from reconciler.spec.enums import Role
 from tests import fast_yaml
 from tests.builders import Document, flavor, native
+from tests.cluster.apply.test_example import placed
+from tests.cluster.controller.controllers import Controller
 from tests.cluster.deploy.account_live_fleet import AccountLiveFleet
 from tests.cluster.deploy.requests import Request, kept_requests, read_requests
-from tests.cluster.engine.test_example import placed
 from tests.cluster.live_fleet import KUEUE_ROOT, SYSTEM
-from tests.cluster.run.controllers import Controller
 from tests.support import ROOT, eventually
 
 CONFIG = f"/api/v1/namespaces/{SYSTEM}/configmaps/kueue-manager-config"
@@ -187,7 +187,7 @@ def _drain(live_fleet: AccountLiveFleet) -> None:
 
     change_documents(live_fleet, "clusters.yaml", drained)
     live_fleet.commit_all()
-    apply_until(live_fleet, lambda: "lyon-gpu" not in _seats(live_fleet))
+    apply_until(live_fleet, lambda: "lyon-gpu" not in _memberships(live_fleet))
     change_documents(
         live_fleet, "clusters.yaml", lambda entry: entry if entry["metadata"]["name"] != "lyon-gpu" else None
     )
@@ -202,13 +202,14 @@ def apply_until(live_fleet: AccountLiveFleet, is_done: Callable[[], bool]) -> No
 
     def applied() -> bool:
         answer = live_fleet.apply()
-        assert answer.code == 0, answer
+        # 4 while something that left git is still in use.
+        assert answer.code in {0, 4}, answer
         return is_done()
 
     eventually(applied, 120)
 
 
-def _seats(live_fleet: AccountLiveFleet) -> list[str]:
+def _memberships(live_fleet: AccountLiveFleet) -> list[str]:
     config = live_fleet.api("hub").get(f"{KUEUE_ROOT}/multikueueconfigs/multikueue-gpu")
     return list(config["spec"]["clusters"])
 

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from reconciler.rights import Right, Scope
+from reconciler.plan.rbac import Right, Scope
 
-LOGGER = "reconciler.edges"
+LOGGER = "reconciler.clients"
 VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "WATCH": "watch"}
 # Everybody who is logged in may ask these.
 FREE = {"selfsubjectrulesreviews"}
@@ -60,7 +60,7 @@ def _asked(line: Mapping[str, Any]) -> Iterator[Asked]:
         yield Asked("create", group, plural, namespace)
 
 
-class _Keeper(logging.Handler):
+class _GitOpsTracker(logging.Handler):
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
         self.lines: list[dict[str, Any]] = []
@@ -72,12 +72,12 @@ class _Keeper(logging.Handler):
 @contextmanager
 def kept_requests() -> Iterator[list[dict[str, Any]]]:
     """Log lines of the commands that run in this process meanwhile."""
-    keeper, logger = _Keeper(), logging.getLogger(LOGGER)
+    home, logger = _GitOpsTracker(), logging.getLogger(LOGGER)
     before = logger.level
     logger.setLevel(logging.DEBUG)
-    logger.addHandler(keeper)
+    logger.addHandler(home)
     try:
-        yield keeper.lines
+        yield home.lines
     finally:
-        logger.removeHandler(keeper)
+        logger.removeHandler(home)
         logger.setLevel(before)

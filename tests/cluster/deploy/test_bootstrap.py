@@ -11,7 +11,7 @@ from reconciler.cli.bootstrap import NO_NAMESPACE
 from reconciler.errors import ClusterError
 from reconciler.objects import Manifest
 from reconciler.sandbox.fleet import Sandbox
-from reconciler.spec.choices import Role
+from reconciler.spec.enums import Role
 from tests import fast_yaml
 from tests.cluster.deploy.account_live_fleet import OWN, as_account, give_account, take_account
 from tests.support import Kfleet
@@ -71,8 +71,8 @@ def test_bootstrap_writes_the_login_to_a_file_of_one_reader(kfleet: Kfleet, acco
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ((), "--apply needs a place for the login: --manager-context or --secret-file"),
-        (("--manager-context", "hub", "--secret-file", "f"), "--apply needs a place for the login"),
+        ((), "--apply needs a destination for the Secret: --manager-context or --secret-file"),
+        (("--manager-context", "hub", "--secret-file", "f"), "--apply needs a destination for the Secret"),
         (("--context", "nowhere", "--secret-file", "f"), "no context 'nowhere' in"),
     ],
 )

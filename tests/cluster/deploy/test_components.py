@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from reconciler.edges.kubernetes import ApiServer
+from reconciler.clients.kubernetes import ApiServer
 from reconciler.objects import Manifest
-from reconciler.rights import account_objects
+from reconciler.plan.rbac import account_objects
+from reconciler.report.text import CHANGES, INCOMPLETE, REFUSED
 from reconciler.sandbox.fleet import Sandbox
-from reconciler.spec.choices import Role
-from reconciler.status import CHANGES, INCOMPLETE, REFUSED
+from reconciler.spec.enums import Role
 from tests.unit.deploy.kustomized import DEPLOY, combined, kustomized
 
 COMPONENTS = ("monitoring", "kubestellar", "skypilot", "webhook")

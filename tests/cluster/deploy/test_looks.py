@@ -5,15 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.edges.kubernetes import ApiServer
+from reconciler.clients.kubernetes import ApiServer
 from reconciler.kueue.kinds import GROUP as KUEUE_GROUP
 from reconciler.objects import Ref
-from reconciler.ownership.applyset import MEMBER_LABEL, Inventory, SetName
-from reconciler.predict.look import greet, look
-from reconciler.prediction import ClusterView
-from reconciler.rights import ACCOUNT, NAMESPACE
+from reconciler.plan.rbac import ACCOUNT, NAMESPACE
 from reconciler.sandbox.fleet import Sandbox
-from reconciler.spec.choices import Role
+from reconciler.spec.enums import Role
+from reconciler.state.applyset import MEMBER_LABEL, Inventory, SetName
+from reconciler.state.model import ClusterView
+from reconciler.state.observe import look, probe
 from tests.cluster.deploy.account_live_fleet import as_account, give_account, take_account
 from tests.cluster.live_fleet import SYSTEM
 from tests.support import eventually
@@ -56,10 +56,10 @@ def _seen(
     others: tuple[Ref, ...] = (),
 ) -> ClusterView:
     """The view of a fleet that wants objects of a kind in some namespaces, and had one in another."""
-    greeted = greet(port, SetName(fleet_name, SYSTEM))
+    probed = probe(port, SetName(fleet_name, SYSTEM))
     known = Inventory(frozenset({kind}), frozenset({left}) - {""})
     wanted = [Ref(port.cluster, "", kind, namespace, "wanted") for namespace in namespaces]
-    return look(port, replace(greeted, inventory=known), (*wanted, *others))
+    return look(port, replace(probed, inventory=known), (*wanted, *others))
 
 
 def test_look_finds_members_where_their_kind_is_wanted(account: ApiServer, namespace: str) -> None:

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from reconciler.edges.kubernetes import ApiServer
+from reconciler.clients.kubernetes import ApiServer
 from reconciler.objects import Manifest
-from reconciler.rights import account_objects, kubestellar_objects
+from reconciler.plan.rbac import account_objects, kubestellar_objects
 from reconciler.sandbox.fleet import Sandbox
-from reconciler.spec.choices import Role
+from reconciler.spec.enums import Role
 from tests.unit.deploy.kustomized import kustomized
 
 FOLDERS = ("controller", "cronjob", "observe", "worker")

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from reconciler.rights import Places, Right, Scope, rights_of, rules_of
-from reconciler.spec.choices import Role
+from reconciler.plan.rbac import Places, Right, Scope, rights_of, rules_of
+from reconciler.spec.enums import Role
 from tests.cluster.deploy.account_live_fleet import AccountLiveFleet, as_account
 from tests.support import eventually
 

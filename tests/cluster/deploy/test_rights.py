@@ -5,21 +5,21 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from reconciler.edges.kubernetes import ApiServer
-from reconciler.kueue.configuration import Settings
+from reconciler.clients.kubernetes import ApiServer
+from reconciler.kueue.configuration import KueueSettings
 from reconciler.kueue.frameworks import is_allowed, worker_rules
 from reconciler.objects import ClusterName
-from reconciler.rights import EVERYWHERE, KUEUE_NAMESPACE, NAMESPACE, Right, Scope, rights_of
+from reconciler.plan.rbac import EVERYWHERE, KUEUE_NAMESPACE, NAMESPACE, Right, Scope, rights_of
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.programs import DEFAULT_KUEUE
-from reconciler.spec.choices import Role
+from reconciler.spec.enums import Role
 from tests import fast_yaml
+from tests.cluster.apply.test_example import NAMESPACES as TENANTS
+from tests.cluster.apply.test_example import left_behind
 from tests.cluster.definitions import held_definitions
 from tests.cluster.deploy.account_live_fleet import AccountLiveFleet, give_account, take_account
 from tests.cluster.deploy.lifecycle import Lifecycle, go_through
 from tests.cluster.deploy.requests import Asked, Request
-from tests.cluster.engine.test_example import NAMESPACES as TENANTS
-from tests.cluster.engine.test_example import left_behind
 from tests.conftest import CRDS
 from tests.support import eventually
 
@@ -86,7 +86,7 @@ def test_rights_are_all_used_in_the_lifecycle(lifecycle: Lifecycle, role: Role) 
     own, all_of_it = _allowed(lifecycle.of(role)), _allowed(lifecycle.of(Role.MANAGER) + lifecycle.of(Role.WORKER))
     unused = [
         f"{verb} {right.plural}.{right.group} ({right.scope})"
-        for right in rights_of(role, Settings())
+        for right in rights_of(role, KueueSettings())
         for verb in right.verbs
         if not _is_used(right, verb, all_of_it if right in EVERYWHERE else own)
         and not (role is Role.WORKER and _is_given(right, verb))
@@ -100,7 +100,7 @@ def _allowed(requests: list[Request]) -> set[Asked]:
 
 def _is_given(right: Right, verb: str) -> bool:
     """Whether kfleet has it because it gives it to the manager's Kueue."""
-    return is_allowed(worker_rules(Settings()), verb, right.group, right.plural)
+    return is_allowed(worker_rules(KueueSettings()), verb, right.group, right.plural)
 
 
 def _is_used(right: Right, verb: str, asked: set[Asked]) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from reconciler.rights import ACCOUNT, NAMESPACE, RBAC, skypilot_objects
+from reconciler.plan.rbac import ACCOUNT, NAMESPACE, RBAC, skypilot_objects
 from tests.builders import flavor, main_tenant, sent_queue
 from tests.cluster.deploy.account_live_fleet import AccountLiveFleet
 from tests.support import eventually

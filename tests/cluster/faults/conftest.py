@@ -9,17 +9,17 @@ import pytest
 from reconciler.sandbox import fleet as sandbox_fleet
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.kubeconfig import write_kubeconfig
+from reconciler.sandbox.options import SandboxOptions
 from reconciler.sandbox.processes import is_alive, last_lines
-from reconciler.sandbox.wish import Wish
 from tests.cluster.faults.proxy import FaultProxy, proxied
 
 
 @pytest.fixture(scope="package")
 def faulty(_own_state_folder: None, _programs: None) -> Iterator[Sandbox]:
-    """A manager and three workers, to be broken."""
-    sandbox = sandbox_fleet.up(Wish("faults", workers=3, nodes="1", is_owned=True))
+    """A manager and two workers: one to be broken, one that shows what goes on."""
+    sandbox = sandbox_fleet.up(SandboxOptions("faults", workers=2, nodes="1", is_owned=True))
     yield sandbox
-    sandbox.down()
+    sandbox.discard()
 
 
 @pytest.fixture(autouse=True)

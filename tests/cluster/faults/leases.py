@@ -3,11 +3,9 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from reconciler.lease import LeaseName
+from reconciler.clients.lease import LeaseName
 from reconciler.sandbox.fleet import Sandbox
 from tests.cluster.faults.shapes import Shape
-
-LONG_AGO = "2020-01-01T00:00:00.000000Z"
 
 
 def lease_path(shape: Shape) -> str:
@@ -19,10 +17,10 @@ def holder_of(sandbox: Sandbox, shape: Shape) -> str:
     return str((lease.get("spec") or {}).get("holderIdentity") or "")
 
 
-def expire(sandbox: Sandbox, shape: Shape) -> None:
-    """As if the holder had not been heard of for years."""
+def let_go(sandbox: Sandbox, shape: Shape) -> None:
+    """As if the holder had let go of it, so that the next run need not watch a dead one for the whole duration."""
     if holder_of(sandbox, shape):
-        _write(sandbox, shape, {"renewTime": LONG_AGO})
+        _write(sandbox, shape, {"holderIdentity": ""})
 
 
 def steal(sandbox: Sandbox, shape: Shape, thief: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 import urllib3
 
-from reconciler.edges.login import new_pool
+from reconciler.clients.login import ClusterLogin, new_pool
 from reconciler.objects import ClusterName
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.kubeconfig import write_kubeconfig
@@ -29,6 +29,7 @@ class Deed(StrEnum):
     CLOSE = "close the connection"
     HOLD = "keep the request until it is let go"
     HOLD_ANSWER = "pass the request on, and keep the answer"
+    STALL = "begin a watch, and pass nothing of it on"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,25 +62,28 @@ class FaultProxy:
         self._faults: list[Fault] = []
         self._is_dropping = False
         self._lock = threading.Lock()
-        self._pool = new_pool(cluster.access, 32)
+        self._pool, self._watches = new_pool(cluster.access, 32), new_pool(cluster.access, 128)
         self._server = _Server(self)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(folder / "serving.crt", folder / "serving.key")
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
 
     def start(self) -> None:
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
     def stop(self) -> None:
         self._go_on.set()
         self._server.shutdown()
         self._server.server_close()
         self._pool.clear()
+        self._watches.clear()
+
+    @property
+    def access(self) -> ClusterLogin:
+        return replace(self.cluster.access, server=f"https://127.0.0.1:{self._server.server_address[1]}")
 
     def kubeconfig(self, path: Path) -> Path:
-        port = self._server.server_address[1]
-        access = replace(self.cluster.access, server=f"https://127.0.0.1:{port}")
-        write_kubeconfig(path, [replace(self.cluster, access=access)])
+        write_kubeconfig(path, [replace(self.cluster, access=self.access)])
         return path
 
     def inject(self, *faults: Fault) -> None:
@@ -123,6 +127,10 @@ class FaultProxy:
     def forward(self, method: str, path: str, headers: dict[str, str], body: bytes) -> urllib3.BaseHTTPResponse:
         return self._pool.request(method, self.cluster.access.server + path, headers=headers, body=body or None)
 
+    def follow(self, path: str, headers: dict[str, str]) -> urllib3.BaseHTTPResponse:
+        url = self.cluster.access.server + path
+        return self._watches.request("GET", url, headers=headers, preload_content=False)
+
 
 @contextmanager
 def proxied(sandbox: Sandbox, cluster: str) -> Iterator[FaultProxy]:
@@ -153,7 +161,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _pass(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         fault = self.server.proxy.choose(self.command, self.path)
-        if fault is None:
+        if "watch=1" in self.path and (fault is None or fault.deed is Deed.STALL):
+            self._pass_events(is_stalled=fault is not None)
+        elif fault is None:
             self._forward(body)
         elif fault.deed is Deed.ANSWER:
             body, kind = (fault.page.encode(), "text/html") if fault.page else (_refusal(fault), "application/json")
@@ -166,10 +176,29 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def _forward(self, body: bytes, before_answer: Callable[[], Any] = lambda: None) -> None:
-        headers = {name: self.headers[name] for name in _PASSED_ON if self.headers.get(name)}
-        answer = self.server.proxy.forward(self.command, self.path, headers, body)
+        answer = self.server.proxy.forward(self.command, self.path, self._headers(), body)
         before_answer()
         self._answer(answer.status, answer.data, answer.headers.get("Content-Type", ""))
+
+    def _pass_events(self, *, is_stalled: bool) -> None:
+        answer = self.server.proxy.follow(self.path, self._headers())
+        self.send_response(answer.status)
+        self.send_header("Content-Type", answer.headers.get("Content-Type", ""))
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        self.close_connection = True
+        try:
+            if is_stalled:
+                self.server.proxy.hold()
+            for chunk in answer.stream(amt=None):
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(chunk), chunk))
+            self.wfile.write(b"0\r\n\r\n")
+        finally:
+            answer.close()
+
+    def _headers(self) -> dict[str, str]:
+        passed_on = {name: self.headers[name] for name in _PASSED_ON if self.headers.get(name)}
+        return {**passed_on, **self.server.proxy.cluster.access.headers}
 
     def _answer(self, status: int, body: bytes, content_type: str, retry_after: str = "") -> None:
         self.send_response(status)

@@ -1,10 +1,12 @@
 """The command as a process that can be killed, and what must be true after the fleet is whole again."""
 
+import io
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 
+from reconciler import cli
 from reconciler.sandbox.fleet import Sandbox
 from tests.cluster.faults.shapes import Shape, members, priorities, recorded_kinds
 from tests.support import kfleet_program
@@ -33,13 +35,12 @@ def finished(process: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]
 
 
 def run(command: str, repo: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [kfleet_program(), command, "--repo", str(repo), *options],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
+    """The command in this process: starting another one would take longer than most commands do."""
+    arguments = [command, "--repo", str(repo), *options]
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = cli.execute(arguments)
+    return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
 
 def told(answer: subprocess.CompletedProcess[str]) -> str:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from git import Actor, Repo
 
-from reconciler.edges.kubernetes import ApiServer
-from reconciler.ownership.applyset import KINDS, MEMBER_LABEL, SetName
+from reconciler.clients.kubernetes import ApiServer
+from reconciler.state.applyset import KINDS, MEMBER_LABEL, SetName
 from tests.builders import Document, cluster_document, flavor, fleet_document, native, queue, quota, tenant
 
 AUTHOR = Actor("Test", "test@example.com")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.checking.flux import operator_job
-from reconciler.edges.kubernetes import ApiServer
+from reconciler.clients.kubernetes import ApiServer
 from reconciler.errors import ClusterError
+from reconciler.flux.job import operator_job
 from reconciler.objects import Manifest
 from reconciler.sandbox.fleet import Sandbox
 from tests.builders import (
@@ -83,7 +83,7 @@ def test_mini_cluster_that_is_too_large_does_not_reach_the_cluster(live_fleet: L
     refused = live_fleet.apply()
     assert refused.code == 1
     assert "KF036: spec.size: flavor" in refused.err
-    assert "cpu 10 is wanted, and the queue can have 8" in refused.err
+    assert "cpu 10 is requested, but the queue can get 8" in refused.err
 
 
 def test_overhead_that_no_runtime_class_sets_is_refused_by_the_server(fleet: Sandbox, namespace: str) -> None:

@@ -7,7 +7,7 @@ mailbox, with the object's labels and status. KubeStellar's own controller carri
 from collections.abc import Iterator
 from typing import Any
 
-from reconciler.edges.kubernetes import ApiServer
+from reconciler.clients.kubernetes import ApiServer
 from reconciler.sandbox.fleet import Sandbox
 
 APPLIED = "/apis/work.open-cluster-management.io/v1/appliedmanifestworks"

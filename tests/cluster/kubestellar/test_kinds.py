@@ -1,23 +1,25 @@
 """A kind of the fleet's own, with several pod templates: placed and withdrawn on a real API server."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from reconciler.apply import Patience
-from reconciler.apply.placements import place_jobs
-from reconciler.edges.kubernetes import ApiServer
+from reconciler.apply.retry import RetryPolicy
+from reconciler.apply.steps import place_jobs
+from reconciler.clients.kubernetes import ApiServer
+from reconciler.kubestellar.memory import read_placed
+from reconciler.kubestellar.model import ObservedPlacements, QueuedJob
+from reconciler.kubestellar.plan import plan_placements
 from reconciler.objects import Manifest, Ref
-from reconciler.placement import PlacementLook, QueuedJob
-from reconciler.placement.memory import read_placed
-from reconciler.plan.placements import plan_placements
 from reconciler.sandbox.fleet import Sandbox
-from reconciler.spec import FleetSpec
+from reconciler.spec.model import FleetSpec
 from tests.builders import definition
 from tests.cluster.definitions import held_definitions
-from tests.unit.placement.queued_jobs import EAST, HUB, node, placement_look, placement_spec, pods, queued_job
+from tests.cluster.kubestellar.downsynced import PLACED_ON_EAST
+from tests.unit.kubestellar.queued_jobs import EAST, HUB, NOW, node, placement_look, placement_spec, pods, queued_job
 
 GROUP = "example.org"
 TRAINS = f"/apis/{GROUP}/v1/namespaces/default/trains"
@@ -74,10 +76,10 @@ def queued(**more: Any) -> QueuedJob:
     return replace(queued_job("t", *sets), ref=Ref(HUB, GROUP, "Train", "default", "t"), **more)
 
 
-def carry_out(server: ApiServer, spec: FleetSpec, seen: PlacementLook, one: QueuedJob) -> Manifest:
+def carry_out(server: ApiServer, spec: FleetSpec, seen: ObservedPlacements, one: QueuedJob) -> Manifest:
     live = server.get(f"{TRAINS}/t")
     steps = plan_placements(spec, replace(seen, jobs=(one,), originals={one.ref: live}))
-    (outcome,) = place_jobs(server, steps, Patience())
+    (outcome,) = place_jobs(server, steps, RetryPolicy())
     assert outcome.is_done, outcome
     return server.get(f"{TRAINS}/t")
 
@@ -87,7 +89,7 @@ def test_every_template_of_a_kind_of_the_fleet_is_changed_and_comes_back(server:
     spec = placement_spec(f"{{kinds: [{KIND}]}}")
     seen = placement_look([], east=[node("n", {"cpu": "8"})], west=[])
     placed = carry_out(server, spec, seen, queued())
-    assert placed["metadata"]["labels"] == {"team": "x", "kubestellar.io/cluster": "east"}
+    assert placed["metadata"]["labels"] == {"team": "x", **PLACED_ON_EAST}
     parts = {part["name"]: part["template"]["spec"] for part in placed["spec"]["parts"]}
     own = {"key": "own", "operator": "Exists"}
     assert parts["one"] == {
@@ -98,11 +100,14 @@ def test_every_template_of_a_kind_of_the_fleet_is_changed_and_comes_back(server:
     assert parts["two"] == {"image": "b", "nodeSelector": {"class": "a100"}, "tolerations": [TOLERATION]}
     assert placed["spec"]["head"]["Main"]["template"]["spec"]["nodeSelector"] == {"class": "a100"}
     way = read_placed(placed)
-    assert way is not None and (way.cluster, way.is_own) == (EAST, True)
+    assert way is not None and way.cluster == EAST
     back = carry_out(server, spec, seen, queued(placed=way, has_quota=False))
     assert back["spec"] == before["spec"]
     assert back["metadata"]["labels"] == {"team": "x"}
-    assert back["metadata"]["annotations"] == {"kfleet.dev/placement": '{"cluster": "east"}'}
+    # When it was withdrawn is remembered: its copy may still be on its way.
+    assert back["metadata"]["annotations"] == {
+        "kfleet.dev/placement": json.dumps({"cluster": "east", "since": NOW.isoformat()})
+    }
 
 
 def test_job_that_went_away_is_not_made_again(server: ApiServer) -> None:
@@ -111,5 +116,5 @@ def test_job_that_went_away_is_not_made_again(server: ApiServer) -> None:
     seen = placement_look([one], east=[node("n", {"cpu": "8"})], west=[])
     steps = plan_placements(spec, replace(seen, originals={one.ref: server.get(f"{TRAINS}/t")}))
     server.delete(f"{TRAINS}/t")
-    assert [outcome.is_done for outcome in place_jobs(server, steps, Patience())] == [True]
+    assert [outcome.is_done for outcome in place_jobs(server, steps, RetryPolicy())] == [True]
     assert server.find(f"{TRAINS}/t") is None

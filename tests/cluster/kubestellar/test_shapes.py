@@ -7,24 +7,26 @@ from typing import Any
 
 import pytest
 
-from reconciler.apply import Patience
-from reconciler.apply.placements import FIELD_MANAGER, place_jobs
-from reconciler.desired import compute_desired
-from reconciler.edges.kubernetes import Access, ApiServer
+from reconciler.apply.retry import RetryPolicy
+from reconciler.apply.steps import FIELD_MANAGER, place_jobs
+from reconciler.clients.kubernetes import ApiServer
+from reconciler.clients.login import ClusterLogin
 from reconciler.errors import ClusterError
+from reconciler.kubestellar.inventory import observe_shape
+from reconciler.kubestellar.memory import ANNOTATION
+from reconciler.kubestellar.model import Verb
+from reconciler.kubestellar.observe import observe_placements
+from reconciler.kubestellar.plan import plan_placements
 from reconciler.objects import ClusterName
-from reconciler.observations.kubestellar import observe_shape
-from reconciler.observations.placements import observe_placements
-from reconciler.observed import Observations
-from reconciler.placement import Verb
-from reconciler.placement.memory import ANNOTATION
-from reconciler.plan.placements import plan_placements
+from reconciler.render.compute import compute_desired
 from reconciler.sandbox.fleet import Sandbox
+from reconciler.snapshot.model import Observations
 from reconciler.spec.kubestellar import shape_of_release
 from tests import fast_yaml
 from tests.cluster.definitions import held_definitions
+from tests.cluster.kubestellar.downsynced import PLACED_ON_EAST
 from tests.support import eventually
-from tests.unit.placement.queued_jobs import HUB, placement_spec
+from tests.unit.kubestellar.queued_jobs import HUB, placement_spec
 
 CRDS = Path(__file__).parent / "crds"
 RELEASES = ("0.22", "0.25", "0.26", "0.30")
@@ -74,10 +76,10 @@ def test_shape_of_another_release_is_refused(installed: ApiServer, wrong: str) -
 
 
 def test_manager_that_does_not_answer_is_a_gap_and_its_shape_is_not_known(server: ApiServer) -> None:
-    stranger = ApiServer(HUB, Access(server.access.server, server.access.ca, token=server.cluster))
-    look = observe_placements(placement_spec(), {HUB: stranger})
+    foreign = ApiServer(HUB, ClusterLogin(server.access.server, server.access.ca, token=server.cluster))
+    look = observe_placements(placement_spec(), {HUB: foreign})
     assert look is not None and [(gap.cluster, gap.what) for gap in look.gaps] == [(HUB, "jobs for KubeStellar")]
-    assert observe_shape(placement_spec(), {HUB: stranger}) is None
+    assert observe_shape(placement_spec(), {HUB: foreign}) is None
     assert observe_placements(placement_spec(), {}) is None
 
 
@@ -94,14 +96,14 @@ def test_jobs_of_the_last_queue_that_left_kubestellar_are_taken_back(server: Api
         ("theirs", {}, "me"),
     ):
         server.create(held_job(name))
-        label = {"labels": {"kubestellar.io/cluster": "east"}, "annotations": annotations}
+        label = {"labels": PLACED_ON_EAST, "annotations": annotations}
         server.apply({**held_job(name), "metadata": {"name": name, "namespace": "default", **label}}, manager=manager)
     eventually(lambda: observe_placements(left, {HUB: server}) is None)
     definitions = list(fast_yaml.safe_load_all((CRDS / "0.30.yaml").read_text()))
     with held_definitions(server, definitions):
         steps = plan_placements(left, eventually(lambda: observe_placements(left, {HUB: server})))
         assert [(step.verb, step.ref.name) for step in steps] == [(Verb.WITHDRAW, "ours")]
-        assert all(outcome.is_done for outcome in place_jobs(server, steps, Patience()))
+        assert all(outcome.is_done for outcome in place_jobs(server, steps, RetryPolicy()))
         assert plan_placements(left, observe_placements(left, {HUB: server})) == ()
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from reconciler.sandbox.fleet import Sandbox
 from tests.cluster.kueue.servers import CLUSTER_BY_KUEUE, refusal_of_apply
-from tests.unit.desired.rendered_fleets import at_kueue, example_fleet, render, with_drained_workers
+from tests.unit.render.rendered_fleets import at_kueue, example_fleet, render, with_drained_workers
 
 
 @pytest.mark.parametrize("version", CLUSTER_BY_KUEUE)

@@ -4,7 +4,7 @@ import pytest
 
 from reconciler.sandbox.fleet import Sandbox
 from tests.cluster.kueue.servers import CLUSTER_BY_KUEUE, held_namespaces, refusal_of_apply
-from tests.unit.desired.rendered_fleets import EXAMPLE_NAMESPACES, OVERLAYS, at_kueue, example_fleet, render
+from tests.unit.render.rendered_fleets import EXAMPLE_NAMESPACES, OVERLAYS, at_kueue, example_fleet, render
 
 
 @pytest.mark.parametrize("version", CLUSTER_BY_KUEUE)

@@ -5,18 +5,18 @@ from dataclasses import dataclass
 
 import pytest
 
-from reconciler.edges.kubernetes import ApiServer
+from reconciler.clients.kubernetes import ApiServer
+from reconciler.kueue.downgrade import CannotExpressError, to_version
 from reconciler.kueue.kinds import KINDS, KueueVersion, kind_of, newest_served, parse_version
 from reconciler.kueue.rules import check_object
-from reconciler.kueue.write import CannotExpressError, to_version
 from reconciler.objects import ClusterName, Manifest
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.programs import PROGRAMS
 from tests.cluster.definitions import held_definitions
 from tests.cluster.kueue.servers import held_namespaces, refusal_of_apply
-from tests.unit.desired.rendered_fleets import EXAMPLE_NAMESPACES, OVERLAYS, at_kueue, example_fleet, render
 from tests.unit.kueue.cases import GOOD
 from tests.unit.kueue.rule_case import Case
+from tests.unit.render.rendered_fleets import EXAMPLE_NAMESPACES, OVERLAYS, at_kueue, example_fleet, render
 
 VERSIONS = ("0.14.0", "0.11.4")
 CASES = [case for case in GOOD if not case.gates]

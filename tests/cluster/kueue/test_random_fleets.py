@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from reconciler.sandbox.fleet import Sandbox
 from tests.builders import Document
 from tests.cluster.kueue.servers import CLUSTER_BY_KUEUE, held_namespaces, refusal_of_apply
-from tests.unit.desired.random_fleets import NAMESPACES, computed, fleets
-from tests.unit.desired.rendered_fleets import at_kueue, render
+from tests.unit.render.random_fleets import NAMESPACES, computed, fleets
+from tests.unit.render.rendered_fleets import at_kueue, render
 
 COMMON = settings(derandomize=True, database=None, report_multiple_bugs=False)
 

@@ -5,9 +5,9 @@ import subprocess
 from pathlib import Path
 
 from reconciler.sandbox.fleet import Sandbox
-from reconciler.sandbox.kubectl import kubectl_command
+from reconciler.sandbox.kubeconfig import kubectl_command
 from tests.support import Kfleet
-from tests.unit.desired.rendered_fleets import ONE_CLUSTER
+from tests.unit.render.rendered_fleets import ONE_CLUSTER
 
 # Texts that some reader of YAML takes for a number, a boolean, a date or nothing.
 ODD_TEXTS = (

@@ -3,13 +3,14 @@
 import pytest
 from hypothesis import given, settings
 
-from reconciler.desired import compute_desired
-from reconciler.edges.kubernetes import ApiServer
+from reconciler.clients.kubernetes import ApiServer
 from reconciler.kueue.kinds import kind_of, parse_version
 from reconciler.kueue.rules import check_object
 from reconciler.kueue.upgrade import to_canonical
-from reconciler.lint import RULES, Rule
+from reconciler.lint.catalog import RULES
+from reconciler.lint.model import Rule
 from reconciler.objects import Manifest
+from reconciler.render.compute import compute_desired
 from reconciler.sandbox.fleet import Sandbox
 from tests.cluster.kueue.mutants import mutants
 from tests.cluster.kueue.servers import CLUSTER_BY_KUEUE, refusal, refusal_of_apply

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from reconciler.edges.kubernetes import ApiServer
+from reconciler.clients.kubernetes import ApiServer
 from reconciler.kueue.kinds import CANONICAL, GROUP, kind_of
 from reconciler.objects import Manifest, group_of
 from reconciler.sandbox.fleet import Sandbox
@@ -14,7 +14,7 @@ from tests.builders import definition
 from tests.cluster.definitions import held_definitions
 from tests.cluster.kueue.servers import CLUSTER_BY_KUEUE, held_namespaces, remove_all
 from tests.support import SEEDS
-from tests.unit.desired.rendered_fleets import ONLY, at_kueue, one_cluster_fleet, render, seed
+from tests.unit.render.rendered_fleets import ONLY, at_kueue, one_cluster_fleet, render, seed
 
 NAMESPACES = ("team1", "team2")
 JOB = "kueue-nats/03-job.yaml"

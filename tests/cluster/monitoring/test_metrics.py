@@ -13,8 +13,8 @@ from reconciler.objects import Manifest
 from reconciler.sandbox.fleet import Sandbox
 from tests import fast_yaml
 from tests.builders import Document, flavor, main_tenant, open_queue, team_documents, workload
+from tests.cluster.controller.conftest import StartController
 from tests.cluster.live_fleet import KUEUE_ROOT, LiveFleet
-from tests.cluster.run.conftest import StartController
 from tests.support import eventually
 from tests.unit.monitoring.names import named_labels, named_metrics, shown_labels
 

@@ -4,7 +4,8 @@ from base64 import b64decode
 from functools import partial
 from typing import Any
 
-from reconciler.edges.kubernetes import Access, ApiServer
+from reconciler.clients.kubernetes import ApiServer
+from reconciler.clients.login import ClusterLogin
 from reconciler.objects import ClusterName
 from tests import fast_yaml
 from tests.builders import flavor, main_tenant, sent_queue
@@ -62,7 +63,7 @@ def server(live_fleet: LiveFleet, worker: str = "worker1") -> str:
 def as_manager(live_fleet: LiveFleet, worker: str = "worker1") -> ApiServer:
     """The worker, as the manager's Kueue sees it."""
     own = live_fleet.api(worker).access
-    return ApiServer(ClusterName(worker), Access(own.server, own.ca, token=token(live_fleet, worker)))
+    return ApiServer(ClusterName(worker), ClusterLogin(own.server, own.ca, token=token(live_fleet, worker)))
 
 
 def use_access(live_fleet: LiveFleet, name: str, *, server: str = "", user: dict[str, str] | None = None) -> None:

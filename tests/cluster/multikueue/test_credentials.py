@@ -217,7 +217,7 @@ def test_existing_secret_is_used_and_left_alone(wide_live_fleet: LiveFleet) -> N
     assert wide_live_fleet.api("manager").find(secret_path(wide_live_fleet)) is None
     source = wide_live_fleet.api("manager").get(f"{KUEUE_ROOT}/multikueueclusters/{wide_live_fleet.name}-worker1")
     assert source["spec"]["clusterSource"]["kubeConfig"]["location"] == f"{wide_live_fleet.name}-own"
-    found = [entry for entry in wide_live_fleet.plan().record["obstacles"] if entry["check"] == "credential"]
+    found = [entry for entry in wide_live_fleet.plan().record["preflightIssues"] if entry["check"] == "credential"]
     assert [entry["problem"] for entry in found] == [f"the Secret {wide_live_fleet.name}-own is not on the manager"]
 
 
@@ -281,7 +281,7 @@ def test_worker_that_gives_no_token_fails_its_own_secret_only(sent: LiveFleet) -
 def test_rotation_refuses_a_worker_that_it_does_not_know(sent: LiveFleet) -> None:
     answer = sent.run("credentials rotate", "nowhere")
     assert answer.code == 2
-    assert f"kfleet issues no token for 'nowhere'; it does for: {sent.name}-worker1, {sent.name}-worker2" in answer.err
+    assert f"kfleet issues no token for 'nowhere'; only for: {sent.name}-worker1, {sent.name}-worker2" in answer.err
 
 
 def test_rotation_of_one_worker_changes_nothing_else(sent: LiveFleet) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from reconciler.cli.demo import show_pods
-from reconciler.sandbox.kubectl import kubectl
+from reconciler.sandbox.kubeconfig import kubectl
 from reconciler.sandbox.state import load_state
 from tests.support import Kfleet, eventually
 
@@ -41,7 +41,7 @@ def test_demo_that_is_kept_tells_how_to_go_on(kfleet: Kfleet, capsys: pytest.Cap
         state = load_state("demo")
         eventually(lambda: not kubectl(state, "worker2", "get", "pods", "-n", "vision", "-o", "name"))
         show_pods(state, "worker2", "vision", "train")
-        assert capsys.readouterr().out == "it has ended already\n"
+        assert capsys.readouterr().out == "it has finished already\n"
     finally:
         down = kfleet("sandbox", "down", "--name", "demo")
     assert down.returncode == 0, down.stderr

@@ -13,7 +13,7 @@ def test_status_finds_a_local_queue_that_workers_lack(wide_live_fleet: LiveFleet
     status = wide_live_fleet.run("status")
     assert status.code == 4, status
     for worker in ("worker1", "worker2"):
-        assert f"MissingOnWorker: Jobs that come through it are sent to {name}-{worker}" in status.out
+        assert f"MissingOnWorker: MultiKueue dispatches its jobs to {name}-{worker}" in status.out
 
 
 def test_status_calls_a_check_degraded_whose_worker_is_lost(wide_live_fleet: LiveFleet) -> None:

@@ -16,8 +16,8 @@ from tests.cluster.multikueue.drains import (
     commit_fleet,
     end,
     is_complete,
+    memberships,
     other_than,
-    seats,
     start_fleet,
     submit,
     where,
@@ -87,14 +87,41 @@ def test_failed_look_at_the_configs_takes_nothing_from_a_worker_that_leaves(
         blind = wide_live_fleet.apply()
         assert blind.code == 4, blind
         assert f"gap: {wide_live_fleet.name}-{other_than(gone)}: jobs of MultiKueue: " in blind.out
-        assert "who sits in the live config was not seen (" in blind.out
+        assert "the members of the live config were not observed (" in blind.out
         assert len([asked for asked in proxy.requests if "/multikueueconfigs" in asked]) > 1
-        assert gone in seats(wide_live_fleet)
+        assert gone in memberships(wide_live_fleet)
         assert belongings(wide_live_fleet, gone) == before
     end(wide_live_fleet, gone, "kept")
     apply_until(wide_live_fleet, gone)
     assert is_complete(wide_live_fleet, "kept")
     assert births.of("kept") == [gone]
+
+
+@pytest.mark.parametrize("after", [0, 1], ids=["when connecting", "when looking"])
+def test_inventory_that_a_proxy_does_not_find_makes_no_worker_forgotten(
+    wide_live_fleet: LiveFleet, proxy: FaultProxy, after: int
+) -> None:
+    start_fleet(wide_live_fleet)
+    births = Births(wide_live_fleet)
+    submit(wide_live_fleet, "kept")
+    gone = where(wide_live_fleet, "kept")
+    commit_fleet(wide_live_fleet, without=[gone])
+    change_manager(wide_live_fleet, proxy)
+    assert wide_live_fleet.apply().code == 0
+    before = belongings(wide_live_fleet, gone)
+
+    path = f"/configmaps/{wide_live_fleet.set_name.name}$"
+    proxy.inject(Fault(Deed.ANSWER, path, "GET", status=404, page=PAGE, after=after))
+    blind = wide_live_fleet.apply()
+    assert blind.code == 4, blind
+    assert belongings(wide_live_fleet, gone) == before and gone in memberships(wide_live_fleet)
+
+    proxy.let_go()
+    end(wide_live_fleet, gone, "kept")
+    apply_until(wide_live_fleet, gone)
+    assert is_complete(wide_live_fleet, "kept")
+    assert births.of("kept") == [gone]
+    eventually(lambda: wide_live_fleet.apply().code == 0 and not wide_live_fleet.members(gone), 60)
 
 
 def test_worker_keeps_its_login_when_the_last_queue_goes_while_a_job_runs(wide_live_fleet: LiveFleet) -> None:
@@ -106,7 +133,7 @@ def test_worker_keeps_its_login_when_the_last_queue_goes_while_a_job_runs(wide_l
     wide_live_fleet.commit(flavor(f"{wide_live_fleet.name}-cpu"), policy=MANY_DELETES)
     for _ in range(2):
         applied = wide_live_fleet.apply()
-        assert applied.code == 0, applied.out
+        assert applied.code == 4, applied.out
         # Kueue asks every worker of the config for the job, also those where it does not run.
         assert {name: has_login(wide_live_fleet, name) for name in WORKERS} == dict.fromkeys(WORKERS, True)
         assert wide_live_fleet.finds("localqueues", "main", worker, namespace=wide_live_fleet.name)
@@ -133,9 +160,9 @@ def test_queue_that_shall_send_no_more_waits_until_its_jobs_have_ended(wide_live
     )
     wide_live_fleet.commit(*own, main_tenant(wide_live_fleet.name, name), policy=MANY_DELETES)
     applied = wide_live_fleet.apply()
-    assert applied.code == 0, applied.out
-    assert "1 workloads that it sends to workers hold its quota; stop it, and" in applied.out
-    assert has_login(wide_live_fleet, worker) and worker in seats(wide_live_fleet)
+    assert applied.code == 4, applied.out
+    assert "1 workloads dispatched to workers hold its quota; stop the queue, and" in applied.out
+    assert has_login(wide_live_fleet, worker) and worker in memberships(wide_live_fleet)
 
     end(wide_live_fleet, worker, "sent")
     assert eventually(lambda: is_complete(wide_live_fleet, "sent"), 60)

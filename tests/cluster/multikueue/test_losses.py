@@ -9,11 +9,11 @@ import pytest
 
 from reconciler.sandbox import fleet as sandbox_fleet
 from reconciler.sandbox.fleet import Sandbox
-from reconciler.sandbox.wish import Wish
+from reconciler.sandbox.options import SandboxOptions
 from tests.builders import flavor, main_job, main_tenant, open_queue
 from tests.cluster.live_fleet import ALL, LiveFleet
 from tests.cluster.multikueue.credentials import WORKERS, connect_all
-from tests.cluster.multikueue.drains import end, is_complete, other_than, seats, start_fleet, submit, where
+from tests.cluster.multikueue.drains import end, is_complete, memberships, other_than, start_fleet, submit, where
 from tests.support import eventually
 
 JOBS = ("early", "late")
@@ -22,12 +22,12 @@ JOBS = ("early", "late")
 @pytest.fixture(scope="module")
 def breakable(_own_state_folder: None, _programs: None) -> Iterator[Sandbox]:
     """A fleet of the module's own, whose manager is as patient with a lost worker as Kueue is by default."""
-    sandbox = sandbox_fleet.up(Wish("losses", is_owned=True))
+    sandbox = sandbox_fleet.up(SandboxOptions("losses", is_owned=True))
     path = sandbox.folder / "manager" / "kueue-config.yaml"
     path.write_text(path.read_text().replace("workerLostTimeout: 15s", "workerLostTimeout: 15m"))
     sandbox.restart("manager/kueue")
     yield sandbox
-    sandbox.down()
+    sandbox.discard()
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def assert_changes_nothing(live_fleet: LiveFleet, lost: str) -> None:
     assert (planned.code, planned.actions) == (4, {}), planned
     assert [gap["cluster"] for gap in planned.record["gaps"]] == [f"{live_fleet.name}-{lost}"]
     assert live_fleet.apply().code == 4
-    assert lost in seats(live_fleet)
+    assert lost in memberships(live_fleet)
 
 
 def wishes(live_fleet: LiveFleet) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.edges.kubernetes import ApiServer
+from reconciler.clients.kubernetes import ApiServer
 from tests import fast_yaml
 from tests.cluster.live_fleet import SYSTEM, LiveFleet
 from tests.cluster.multikueue.credentials import change_first, commit_sent, use_access
@@ -34,10 +34,10 @@ def enable(api: ApiServer, *frameworks: str) -> None:
     api.patch(CONFIG_MAP, {"data": {CONFIG_KEY: fast_yaml.safe_dump(content)}})
 
 
-def obstacles(live_fleet: LiveFleet, command: str = "preflight") -> dict[str, dict[str, Any]]:
+def preflight_issues(live_fleet: LiveFleet, command: str = "preflight") -> dict[str, dict[str, Any]]:
     """By cluster; a cluster with two is a failure of its own."""
     rows = live_fleet.run(command, "-o", "json").record["clusters"]
-    found = {row["name"]: row["obstacles"] for row in rows if row["obstacles"]}
+    found = {row["name"]: row["preflightIssues"] for row in rows if row["preflightIssues"]}
     assert all(len(entries) == 1 for entries in found.values()), found
     return {name.removeprefix(f"{live_fleet.name}-"): entries[0] for name, entries in found.items()}
 
@@ -57,13 +57,15 @@ def test_kind_that_a_worker_does_not_know_is_told_by_preflight_and_plan(
 ) -> None:
     commit_sent(wide_live_fleet)
     enable(configured, "batch/job", "jobset.x-k8s.io/jobset")
-    found = obstacles(wide_live_fleet)
+    found = preflight_issues(wide_live_fleet)
     assert {name: entry["check"] for name, entry in found.items()} == {"worker1": "frameworks", "worker2": "frameworks"}
-    assert found["worker1"]["problem"].startswith("it does not know JobSet.jobset.x-k8s.io, which")
+    assert found["worker1"]["problem"].startswith("it does not serve JobSet.jobset.x-k8s.io, which")
     planned = wide_live_fleet.plan()
-    assert {entry["check"] for entry in planned.record["obstacles"]} == {"frameworks"}
+    assert {entry["check"] for entry in planned.record["preflightIssues"]} == {"frameworks"}
     assert planned.code == 2
-    assert f"obstacle: {wide_live_fleet.name}-worker1: frameworks: it does not know" in wide_live_fleet.run("plan").out
+    assert (
+        f"preflight: {wide_live_fleet.name}-worker1: frameworks: it does not serve" in wide_live_fleet.run("plan").out
+    )
 
 
 def test_kind_that_the_kueue_of_a_worker_does_not_manage_is_told(
@@ -72,14 +74,14 @@ def test_kind_that_the_kueue_of_a_worker_does_not_manage_is_told(
     """Pods are known everywhere: that they run past every queue there stands in the Configuration alone."""
     commit_sent(wide_live_fleet)
     enable(configured, "batch/job", "pod")
-    found = obstacles(wide_live_fleet)
+    found = preflight_issues(wide_live_fleet)
     assert {name: entry["check"] for name, entry in found.items()} == {"worker1": "frameworks", "worker2": "frameworks"}
-    assert found["worker1"]["problem"].startswith("its Kueue does not manage pod, and the manager's Kueue sends")
+    assert found["worker1"]["problem"].startswith("its Kueue does not manage pod, and the manager's Kueue dispatches")
     config = {"integrations": {"frameworks": {"add": ["pod"]}}}
     # As it will be: the plan that enables a kind is not an obstacle to itself.
     change_first(wide_live_fleet, kueue={"config": config})
     wide_live_fleet.commit_all()
-    assert [*obstacles(wide_live_fleet)] == ["worker2"]
+    assert [*preflight_issues(wide_live_fleet)] == ["worker2"]
 
 
 def test_role_follows_the_frameworks_of_the_manager(wide_live_fleet: LiveFleet, configured: ApiServer) -> None:
@@ -124,7 +126,7 @@ def test_second_manager_of_the_same_origin_is_told(wide_live_fleet: LiveFleet) -
     api = wide_live_fleet.api("worker1")
     api.create({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": metadata})
     try:
-        found = obstacles(wide_live_fleet)
+        found = preflight_issues(wide_live_fleet)
         assert {name: entry["check"] for name, entry in found.items()} == {"worker1": "origin"}
         assert f"({role})" in found["worker1"]["problem"]
     finally:
@@ -138,17 +140,17 @@ def test_rights_that_kfleet_lacks_are_told(wide_live_fleet: LiveFleet) -> None:
     use_account(wide_live_fleet)
     # What an account may do is known a moment after it was said.
     rows = eventually(lambda: rows_with_two_lacks(wide_live_fleet))
-    found = rows[f"{wide_live_fleet.name}-worker1"]["obstacles"]
+    found = rows[f"{wide_live_fleet.name}-worker1"]["preflightIssues"]
     assert "create serviceaccounts/token" in found[0]["problem"]
     assert "create, patch, delete clusterqueues.kueue.x-k8s.io" in found[0]["problem"]
-    assert "rights that it lacks itself" in found[1]["problem"]
+    assert "permissions that it lacks itself" in found[1]["problem"]
     assert "escalate and bind on clusterroles" in found[1]["remedy"]
-    assert rows[f"{wide_live_fleet.name}-worker2"]["obstacles"] == []
+    assert rows[f"{wide_live_fleet.name}-worker2"]["preflightIssues"] == []
 
 
 def rows_with_two_lacks(live_fleet: LiveFleet) -> dict[str, Any]:
     rows = {row["name"]: row for row in live_fleet.run("preflight", "-o", "json").record["clusters"]}
-    checks = [entry["check"] for entry in rows[f"{live_fleet.name}-worker1"]["obstacles"]]
+    checks = [entry["check"] for entry in rows[f"{live_fleet.name}-worker1"]["preflightIssues"]]
     return rows if checks == ["rights", "rights"] else {}
 
 

@@ -1,8 +1,10 @@
 """Workers leave the spec while jobs run, on real clusters: nothing runs twice, and nothing stays behind."""
 
+import json
+import shlex
 from typing import Any
 
-from reconciler.ownership.applyset import ADDRESSES
+from tests.cluster.faults.proxy import proxied
 from tests.cluster.live_fleet import KUEUE_ROOT, LiveFleet
 from tests.cluster.multikueue.credentials import account_path, connected, secret_path, token
 from tests.cluster.multikueue.drains import (
@@ -12,8 +14,8 @@ from tests.cluster.multikueue.drains import (
     end,
     ends_anywhere,
     is_complete,
+    memberships,
     other_than,
-    seats,
     start_fleet,
     stop_policy,
     submit,
@@ -28,8 +30,7 @@ def parent(live_fleet: LiveFleet, cluster: str) -> dict[str, Any] | None:
 
 
 def remembers(live_fleet: LiveFleet, worker: str) -> bool:
-    annotations = (parent(live_fleet, "manager") or {})["metadata"]["annotations"]
-    return f'"{live_fleet.name}-{worker}"' in annotations[ADDRESSES]
+    return f"{live_fleet.name}-{worker}" in (parent(live_fleet, "manager") or {})["data"]
 
 
 def test_worker_that_left_the_spec_is_held_waited_for_and_tidied_up(wide_live_fleet: LiveFleet) -> None:
@@ -44,7 +45,7 @@ def test_worker_that_left_the_spec_is_held_waited_for_and_tidied_up(wide_live_fl
     assert applied.code == 0, applied
     assert f"waiting: {wide_live_fleet.name}-{gone}: 1 of the manager's workloads still run there" in applied.out
     assert stop_policy(wide_live_fleet, gone) == "Hold"
-    assert seats(wide_live_fleet) == [other, gone]
+    assert memberships(wide_live_fleet) == [other, gone]
     submit(wide_live_fleet, "second")
     assert where(wide_live_fleet, "second") == other
     held = wide_live_fleet.plan()
@@ -94,7 +95,7 @@ def test_worker_that_gets_another_name_is_no_second_cluster_while_a_job_runs_the
 
     applied = wide_live_fleet.apply()
     assert applied.code == 3, applied
-    assert f"it calls itself {wide_live_fleet.name}-{old}" in applied.out
+    assert f"its inventory names it {wide_live_fleet.name}-{old}" in applied.out
     assert wide_live_fleet.api("manager").find(secret_path(wide_live_fleet, "far")) is None
     assert wide_live_fleet.run("credentials rotate").code == 3
     assert wide_live_fleet.api("manager").find(secret_path(wide_live_fleet, "far")) is None
@@ -115,7 +116,7 @@ def test_worker_that_comes_back_while_it_leaves_takes_jobs_again(wide_live_fleet
     commit_fleet(wide_live_fleet)
     wide_live_fleet.converge()
     assert stop_policy(wide_live_fleet, "worker1") == "None"
-    assert seats(wide_live_fleet) == ["worker1", "worker2"]
+    assert memberships(wide_live_fleet) == ["worker1", "worker2"]
 
 
 def test_worker_that_left_and_cannot_be_reached_keeps_its_seat_while_a_job_runs_there(
@@ -129,7 +130,7 @@ def test_worker_that_left_and_cannot_be_reached_keeps_its_seat_while_a_job_runs_
     try:
         blind = wide_live_fleet.apply()
         assert blind.code == 0, blind
-        assert gone in seats(wide_live_fleet)
+        assert gone in memberships(wide_live_fleet)
         assert "1 of the manager's workloads still run there" in waiting(wide_live_fleet.plan(), wide_live_fleet)[gone]
     finally:
         revive(wide_live_fleet.sandbox, gone)
@@ -148,15 +149,35 @@ def test_worker_that_left_and_cannot_be_reached_is_let_go_and_tidied_up_when_it_
     try:
         blind = wide_live_fleet.apply()
         assert blind.code == 0, blind
-        assert seats(wide_live_fleet) == ["worker2"]
+        assert memberships(wide_live_fleet) == ["worker2"]
         assert not wide_live_fleet.finds("multikueueclusters", f"{wide_live_fleet.name}-worker1", "manager")
-        forget = f"kubectl -n kueue-system annotate configmap {wide_live_fleet.set_name.name} {ADDRESSES}-"
+        forget = wide_live_fleet.set_name.forget(f"{wide_live_fleet.name}-worker1")
         assert forget in waiting(wide_live_fleet.plan(), wide_live_fleet)["worker1"]
         assert remembers(wide_live_fleet, "worker1")
     finally:
         revive(wide_live_fleet.sandbox, "worker1")
     assert wide_live_fleet.members("worker1")
     tidy_up(wide_live_fleet, "worker1")
+
+
+def test_address_that_kfleet_did_not_write_is_not_contacted_and_can_be_forgotten(wide_live_fleet: LiveFleet) -> None:
+    """Whoever writes ConfigMaps in Kueue's namespace must not send kfleet, with its credentials, elsewhere."""
+    start_fleet(wide_live_fleet)
+    manager, name = wide_live_fleet.api("manager"), f"{wide_live_fleet.name}-forged"
+    with proxied(wide_live_fleet.sandbox, "worker2") as proxy:
+        kubeconfig = proxy.kubeconfig(wide_live_fleet.folder.parent / "forged.yaml")
+        record = {"namespace": "kueue-system", "context": "worker2", "kubeconfig": str(kubeconfig)}
+        manager.patch(wide_live_fleet.set_name.path, {"data": {name: json.dumps(record)}})
+        for _ in range(2):
+            told = wide_live_fleet.plan().record
+            assert told["contacted"] == [] and "not contacted: the annotation" in told["waiting"][0]["why"]
+            assert wide_live_fleet.apply().code == 0
+        assert proxy.requests == []
+    _, *arguments = shlex.split(wide_live_fleet.set_name.forget(name))
+    wide_live_fleet.kubectl(*arguments, cluster="manager")
+    wide_live_fleet.converge()
+    assert wide_live_fleet.plan().record["waiting"] == []
+    assert remembers(wide_live_fleet, "worker1")
 
 
 def test_worker_that_a_queue_names_no_more_keeps_its_seat_while_a_job_runs_there(wide_live_fleet: LiveFleet) -> None:
@@ -168,7 +189,7 @@ def test_worker_that_a_queue_names_no_more_keeps_its_seat_while_a_job_runs_there
     commit_fleet(wide_live_fleet, clusters={"names": [f"{wide_live_fleet.name}-{other}"]})
     assert wide_live_fleet.apply().code == 0
     assert stop_policy(wide_live_fleet, gone) == "Hold"
-    assert seats(wide_live_fleet) == [other, gone]
+    assert memberships(wide_live_fleet) == [other, gone]
     assert wide_live_fleet.finds("localqueues", "main", gone, namespace=wide_live_fleet.name)
     end(wide_live_fleet, gone, "inner")
     apply_until(wide_live_fleet, gone)

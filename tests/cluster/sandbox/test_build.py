@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import SandboxError
-from reconciler.sandbox.build import Progress, build_programs
+from reconciler.sandbox.build import GO_PACKAGE, BuildProgress, build_programs, find_go
 from reconciler.sandbox.programs import PROGRAMS, Program
-from reconciler.sandbox.toolchain import GO_PACKAGE, find_go
 
 pytestmark = pytest.mark.usefixtures("loopback")
 
@@ -44,7 +43,7 @@ def kept(cache: Path) -> list[str]:
 
 
 def test_build_makes_a_program_once(cache: Path, program: Program) -> None:
-    seen: list[Progress] = []
+    seen: list[BuildProgress] = []
     build_programs([program], seen.append)
     answer = subprocess.run([program.binary], capture_output=True, text=True, check=True)
     assert answer.stderr == "hello\n"
@@ -57,7 +56,7 @@ def test_build_makes_a_program_once(cache: Path, program: Program) -> None:
 
 def test_build_reports_how_far_it_is(cache: Path, program: Program) -> None:
     (program.source / "main.go").write_text(GOOD.replace("hello", os.urandom(8).hex()))
-    seen: list[Progress] = []
+    seen: list[BuildProgress] = []
     build_programs([program], seen.append)
     compiling = [progress for progress in seen if progress.step == "compiling"]
     assert compiling and compiling[-1].done == compiling[-1].total >= 1

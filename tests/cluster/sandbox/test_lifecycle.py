@@ -16,19 +16,19 @@ import pytest
 from reconciler.errors import SandboxError
 from reconciler.sandbox import fleet as sandbox_fleet
 from reconciler.sandbox.fleet import Sandbox
+from reconciler.sandbox.options import SandboxOptions
 from reconciler.sandbox.processes import is_alive
 from reconciler.sandbox.state import list_sandboxes, load_state
-from reconciler.sandbox.wish import Wish
 from tests.support import ROOT, Kfleet, eventually, kfleet_program
 
 pytestmark = pytest.mark.usefixtures("loopback")
 
-SandboxUp = Callable[[Wish], Sandbox]
+SandboxUp = Callable[[SandboxOptions], Sandbox]
 
 
-def bare(name: str) -> Wish:
+def bare(name: str) -> SandboxOptions:
     """One cluster without Kueue: up in seconds, with every kind of part but Kueue and kwok."""
-    return Wish(name, workers=0, default_kueue="none")
+    return SandboxOptions(name, workers=0, default_kueue="none")
 
 
 def processes_of(folder: Path) -> list[str]:
@@ -170,8 +170,8 @@ def test_interrupted_up_leaves_nothing(unique: str) -> None:
 
 def test_owned_sandbox_ends_with_its_owner_even_if_that_is_killed(unique: str) -> None:
     program = (
-        "from reconciler.sandbox.fleet import up; from reconciler.sandbox.wish import Wish; import time; "
-        f"up(Wish({unique!r}, workers=0, default_kueue='none', is_owned=True)); "
+        "from reconciler.sandbox.fleet import up; from reconciler.sandbox.options import SandboxOptions; import time; "
+        f"up(SandboxOptions({unique!r}, workers=0, default_kueue='none', is_owned=True)); "
         "print('up', flush=True); time.sleep(600)"
     )
     owner = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
@@ -257,7 +257,7 @@ def test_bad_input_gets_one_clear_message(kfleet: Kfleet, tmp_path: Path, argume
 def test_nodes_come_from_a_file(sandbox_up: SandboxUp, tmp_path: Path, unique: str) -> None:
     path = tmp_path / "nodes.yaml"
     path.write_text(_node("worker2") + "---\n" + _node("worker1,worker2").replace("name: n1", "name: n2"))
-    running = sandbox_up(Wish(unique, workers=2, default_kueue="none", nodes=str(path)))
+    running = sandbox_up(SandboxOptions(unique, workers=2, default_kueue="none", nodes=str(path)))
     names = {
         cluster: sorted(node["metadata"]["name"] for node in running.api(cluster).list("/api/v1/nodes"))
         for cluster in ("worker1", "worker2")

@@ -6,8 +6,8 @@ from itertools import chain
 import pytest
 
 from reconciler.sandbox.fleet import Sandbox
-from reconciler.sandbox.ports import RANGE, free_ports
 from reconciler.sandbox.state import SandboxState
+from reconciler.sandbox.waiting import RANGE, free_ports
 
 pytestmark = pytest.mark.usefixtures("loopback")
 

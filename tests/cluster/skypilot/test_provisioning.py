@@ -12,8 +12,8 @@ from tests.support import eventually
 def test_check_that_asks_for_nodes_is_taken_and_named_by_the_queue(fleet: Sandbox, unique: str, tmp_path: Path) -> None:
     """Nobody serves ProvisioningRequests here, so that the queue waits for its check, and says so."""
     live_fleet = LiveFleet(fleet, tmp_path / "repo", unique)
-    wish = {"className": "queued-provisioning.gke.io", "managedResources": ["cpu"], "parameters": {"a": "b"}}
-    team = main_tenant(unique, unique, skypilot={"provisioning": wish})
+    options = {"className": "queued-provisioning.gke.io", "managedResources": ["cpu"], "parameters": {"a": "b"}}
+    team = main_tenant(unique, unique, skypilot={"provisioning": options})
     live_fleet.commit(flavor(unique), open_queue(unique, unique), team)
     live_fleet.converge()
     name = f"skypilot-{unique}"

@@ -10,7 +10,7 @@ from reconciler.errors import ClusterError
 from reconciler.objects import ClusterName
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.kueue import CONFIG_MAP
-from tests.cluster.kueueconfig.configured_live_fleet import kept_configuration
+from tests.cluster.kueue_config.configured_live_fleet import kept_configuration
 from tests.cluster.live_fleet import SYSTEM
 from tests.cluster.skypilot.example_live_fleet import ExampleLiveFleet
 from tests.support import eventually

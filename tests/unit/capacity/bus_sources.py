@@ -1,5 +1,8 @@
 """The sources of a fleet with one pool."""
 
+from datetime import timedelta
+
+from reconciler.capacity.model import SourceKey
 from reconciler.capacity.sources import Sources, find_sources
 from tests.builders import cluster_document, fleet_document, observed_flavor, spec_of
 
@@ -9,3 +12,8 @@ def pool_sources(address: str) -> Sources:
     bus = {"connector": f"nats://{address}", "subject": "pools", "pools": ["cnaf"]}
     base = fleet_document(), cluster_document("hub", "standalone")
     return find_sources(spec_of(observed_flavor("cpu", "nats", {"nats": bus}), base=base))
+
+
+def awaited(sources: Sources, time: timedelta) -> dict[SourceKey, timedelta]:
+    """Every pool that is named, and how long it is waited for."""
+    return {source: time for group in sources.groups for source in group.named}

@@ -5,16 +5,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from reconciler.capacity.ledger import Rules, merge
-from reconciler.capacity.model import EMPTY, Ledger, Look, Sighting, Source
+from reconciler.capacity.model import EMPTY, CapacityObservation, Ledger, Sample, SourceKey
 from reconciler.objects import ClusterName
-from reconciler.observed import Amounts, FlavorPlace, PoolPlace
 from reconciler.quantity import parse
-from reconciler.spec.choices import CapacityPolicy, CapacitySource
+from reconciler.snapshot.model import Amounts, FlavorKey, PoolKey
+from reconciler.spec.enums import CapacityPolicy, CapacitySource
 
 START = datetime(2026, 1, 31, 12, tzinfo=UTC)
 BUS = "nats:4222"
-POOL = Source(CapacitySource.NATS, PoolPlace(BUS, "interlink.resources", "cnaf"))
-NODES = Source(CapacitySource.NODES, FlavorPlace(ClusterName("east"), "cpu"))
+POOL = SourceKey(CapacitySource.NATS, PoolKey(BUS, "interlink.resources", "cnaf"))
+NODES = SourceKey(CapacitySource.NODES, FlavorKey(ClusterName("east"), "cpu"))
 LONG = timedelta(hours=1)
 
 
@@ -26,29 +26,29 @@ def amounts(**texts: str | int) -> Amounts:
     return {name: parse(text) for name, text in texts.items()}
 
 
-def seen(source: Source, when: datetime, cpu: str | int, period: float | None = None) -> Sighting:
-    return Sighting(source, when, amounts(cpu=cpu), period=None if period is None else timedelta(seconds=period))
+def seen(source: SourceKey, when: datetime, cpu: str | int, period: float | None = None) -> Sample:
+    return Sample(source, when, amounts(cpu=cpu), period=None if period is None else timedelta(seconds=period))
 
 
-def rules(timeout: float = 60, source: Source = POOL, **policy: float) -> Rules:
+def rules(timeout: float = 60, source: SourceKey = POOL, **policy: float) -> Rules:
     durations: dict[str, Any] = {name: timedelta(seconds=value) for name, value in policy.items()}
     return Rules(CapacityPolicy(**durations), {source: timedelta(seconds=timeout)})
 
 
 def look(
     when: datetime,
-    *sightings: Sighting,
+    *samples: Sample,
     listened: Mapping[str, timedelta] | None = None,
-    unused: frozenset[Source] = frozenset(),
-) -> Look:
-    return Look(when, sightings, {BUS: LONG} if listened is None else listened, unused)
+    unused: frozenset[SourceKey] = frozenset(),
+) -> CapacityObservation:
+    return CapacityObservation(when, samples, {BUS: LONG} if listened is None else listened, unused)
 
 
-def remembered(source: Source = POOL, cpu: str | int = 100, when: datetime = START) -> Ledger:
+def remembered(source: SourceKey = POOL, cpu: str | int = 100, when: datetime = START) -> Ledger:
     return merge(EMPTY, look(when, seen(source, when, cpu)), rules(source=source))
 
 
-def granted(ledger: Ledger, source: Source = POOL) -> str:
+def granted(ledger: Ledger, source: SourceKey = POOL) -> str:
     """What counts of a source; empty where it is not in the ledger."""
     entry = ledger.find(source)
     return "" if entry is None else str(entry.granted["cpu"])

@@ -2,13 +2,13 @@
 
 import pytest
 
-from reconciler.capacity.becomes import quotas_of
-from reconciler.capacity.model import Source
+from reconciler.capacity.model import SourceKey
+from reconciler.capacity.report import quotas_of
 from reconciler.capacity.sources import flavor_source
-from reconciler.desired import compute_desired
 from reconciler.objects import ClusterName
-from reconciler.observed import FlavorPlace, Observations, Pool, PoolPlace
-from reconciler.spec.choices import CapacitySource
+from reconciler.render.compute import compute_desired
+from reconciler.snapshot.model import FlavorKey, Observations, Pool, PoolKey
+from reconciler.spec.enums import CapacitySource
 from tests.builders import master_queue, observed_flavor, open_queue, spec_of
 from tests.unit.capacity.ledgers import amounts
 
@@ -21,13 +21,13 @@ SPEC = spec_of(
     master_queue("main", "nats://nats:4222", "s"),
 )
 SEEN = Observations(
-    {FlavorPlace(cluster.name, "cpu"): amounts(cpu=16) for cluster in SPEC.clusters},
-    pools=(Pool(PoolPlace("nats:4222", "s", "cnaf"), amounts(cpu=8)),),
+    {FlavorKey(cluster.name, "cpu"): amounts(cpu=16) for cluster in SPEC.clusters},
+    pools=(Pool(PoolKey("nats:4222", "s", "cnaf"), amounts(cpu=8)),),
 )
 
 
-def pool(name: str, subject: str = "s") -> Source:
-    return Source(CapacitySource.NATS, PoolPlace("nats:4222", subject, name))
+def pool(name: str, subject: str = "s") -> SourceKey:
+    return SourceKey(CapacitySource.NATS, PoolKey("nats:4222", subject, name))
 
 
 @pytest.mark.parametrize(
@@ -47,6 +47,6 @@ def pool(name: str, subject: str = "s") -> Source:
         (pool("cnaf", "other"), []),
     ],
 )
-def test_quotas_of_a_source_are_those_of_its_flavors(source: Source, quotas: list[str]) -> None:
+def test_quotas_of_a_source_are_those_of_its_flavors(source: SourceKey, quotas: list[str]) -> None:
     objects = [(entry.ref, entry.manifest) for entry in compute_desired(SPEC, SEEN).objects]
     assert list(quotas_of(SPEC, source, objects)) == quotas

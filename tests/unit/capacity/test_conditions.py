@@ -1,16 +1,20 @@
 """What an operator should know: who is silent, and where more is used than there is."""
 
+from datetime import timedelta
 from typing import Any
 
-from reconciler.capacity.conditions import find_overcommit, find_silent
+import pytest
+
 from reconciler.capacity.ledger import merge
-from reconciler.capacity.model import CapacityLook
-from reconciler.desired import compute_desired
+from reconciler.capacity.model import Condition, ObservedCapacity
+from reconciler.capacity.report import find_overcommit, find_silent, find_unobserved
 from reconciler.objects import ClusterName, Ref
-from reconciler.observed import FlavorPlace, Observations, UsePlace
-from reconciler.pipeline.capacity import conditions_of
+from reconciler.pipeline.model import Snapshot
+from reconciler.pipeline.render import Rendered
+from reconciler.render.compute import compute_desired
+from reconciler.snapshot.model import FlavorKey, Observations, UsageKey
 from tests.builders import queue, quota, spec_of
-from tests.unit.capacity.ledgers import START, amounts, at, look, remembered, rules
+from tests.unit.capacity.ledgers import BUS, NODES, POOL, START, amounts, at, look, remembered, rules, seen
 
 EAST = ClusterName("east")
 
@@ -21,8 +25,8 @@ def quota_object(kind: str, name: str, cpu: str | None, **spec: Any) -> tuple[Re
     return Ref(EAST, "kueue.x-k8s.io", kind, "", name), {"spec": {**groups, **spec}}
 
 
-def used(queue: str, cpu: str) -> dict[UsePlace, Any]:
-    return {UsePlace(EAST, queue, "a"): amounts(cpu=cpu)}
+def used(queue: str, cpu: str) -> dict[UsageKey, Any]:
+    return {UsageKey(EAST, queue, "a"): amounts(cpu=cpu)}
 
 
 def test_usage_above_the_quota_of_a_lonely_queue_is_told() -> None:
@@ -76,11 +80,51 @@ def test_silent_source_is_told_with_its_time() -> None:
     assert told.startswith("nats:4222/interlink.resources.cnaf: not seen since 2026-01-31T12:00:00+00:00")
 
 
+def test_what_is_not_observed_is_told_with_its_time() -> None:
+    known, policy = remembered(NODES), rules(source=NODES)
+    assert list(find_unobserved(known, look(at(300), seen(NODES, at(300), 8)), policy)) == []
+    later = look(at(300))
+    assert list(find_unobserved(merge(known, later, policy), later, policy)) == [
+        "east/cpu: not observed since 2026-01-31T12:00:00+00:00: its capacity stays as it was last seen"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("second", "listened", "is_reported"),
+    [(300, 40, True), (300, 32, False), (300, 3600, False), (60, 40, False), (300, 0, False)],
+)
+def test_pool_that_was_not_listened_for_long_enough_is_told(second: int, listened: int, *, is_reported: bool) -> None:
+    """A pool that is heard every half a minute, where a run of 40 s did not hear it: that may be chance."""
+    once = look(at(second), listened={BUS: timedelta(seconds=listened)} if listened else {})
+    told = list(find_unobserved(merge(remembered(), once, rules()), once, rules()))
+    assert [one.partition(": its capacity stays until it was listened for over 65 s")[0] for one in told] == (
+        [f"{POOL}: not seen since 2026-01-31T12:00:00+00:00, nor in 40 s of listening"] if is_reported else []
+    )
+
+
+def test_queues_that_may_preempt_what_runs_above_the_quota_are_named() -> None:
+    def told(**preemption: str) -> str:
+        reclaiming = quota_object("ClusterQueue", "r", "1", cohortName="c", preemption=preemption)
+        elsewhere = quota_object("ClusterQueue", "s", "1", preemption={"reclaimWithinCohort": "Any"})
+        objects = [quota_object("ClusterQueue", "q", "1", cohortName="c"), reclaiming, elsewhere]
+        (found,) = find_overcommit(objects, used("q", "8"))
+        return found
+
+    for unable in ({}, {"reclaimWithinCohort": "Never", "withinClusterQueue": "Never"}):
+        assert told(**unable).endswith("nothing is evicted: no queue of the fleet there may preempt")
+    for name in ("reclaimWithinCohort", "withinClusterQueue"):
+        assert told(**{name: "LowerPriority"}).endswith("unless by preemption: r may preempt what runs there")
+
+
 def test_quota_that_was_not_seen_is_not_over_committed() -> None:
     flavor = "kind: Flavor\nmetadata: {name: cpu}\nspec: {capacity: {source: nodes}}\n"
     spec = spec_of(flavor, queue("q", quota("cpu", {"cpu": "100%"})))
-    seen = CapacityLook(START, usage={UsePlace(EAST, "q", "cpu"): amounts(cpu=8)})
-    assert conditions_of(compute_desired(spec, Observations(pools=())), seen) == ()
-    none = {FlavorPlace(cluster.name, "cpu"): amounts(cpu=0) for cluster in spec.clusters}
-    (condition,) = conditions_of(compute_desired(spec, Observations(none, pools=())), seen)
-    assert "8 cpu are in use, the quota is 0" in condition
+    known = ObservedCapacity(START, usage={UsageKey(EAST, "q", "cpu"): amounts(cpu=8)})
+
+    def conditions(seen: Observations) -> tuple[Condition, ...]:
+        return Rendered(desired=compute_desired(spec, seen), snapshot=Snapshot(spec=spec, capacity=known)).conditions
+
+    assert conditions(Observations(pools=())) == ()
+    none = {FlavorKey(cluster.name, "cpu"): amounts(cpu=0) for cluster in spec.clusters}
+    (condition,) = conditions(Observations(none, pools=()))
+    assert "8 cpu are in use, the quota is 0" in condition.text

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.capacity.ledger import begin_anew, follow_buses, is_worth_writing, merge, shifted
-from reconciler.capacity.model import EMPTY, Ledger, Source
-from reconciler.observed import Freshness, PoolPlace
+from reconciler.capacity.ledger import follow_buses, is_worth_writing, merge, shifted
+from reconciler.capacity.model import EMPTY, Ledger, SourceKey
 from reconciler.pipeline.capacity import OBSERVE_FOR
 from reconciler.quantity import parse
-from reconciler.spec.choices import CapacitySource
+from reconciler.snapshot.model import Freshness, PoolKey
+from reconciler.spec.enums import CapacitySource
 from tests.unit.capacity.ledgers import BUS, LONG, NODES, POOL, amounts, at, granted, look, remembered, rules, seen
 
 UNUSED = frozenset({POOL})
@@ -57,7 +57,7 @@ def test_what_becomes_less_again_and_again_follows_in_steps() -> None:
 def test_shrinking_goes_on_with_a_ledger_that_knows_only_since_when() -> None:
     policy = rules(shrink_delay=60)
     older = merge(remembered(cpu=100), look(at(10), seen(POOL, at(10), 40)), policy)
-    older = Ledger(tuple(replace(entry, lower_most={}) for entry in older.entries))
+    older = Ledger(tuple(replace(entry, shrink_peak={}) for entry in older.entries))
     assert granted(merge(older, look(at(70), seen(POOL, at(70), 40)), policy)) == "40"
 
 
@@ -67,8 +67,8 @@ def test_shrinking_is_timed_for_each_resource() -> None:
     both = {0: amounts(cpu=100, memory=100), 10: amounts(cpu=40, memory=100), 50: amounts(cpu=40, memory=30)}
     ledger = EMPTY
     for second, seen_amounts in {**both, 75: both[50]}.items():
-        sighting = type(first)(POOL, at(second), seen_amounts)
-        ledger = merge(ledger, look(at(second), sighting), policy)
+        sample = type(first)(POOL, at(second), seen_amounts)
+        ledger = merge(ledger, look(at(second), sample), policy)
     entry = ledger.find(POOL)
     assert entry is not None and entry.granted == amounts(cpu=40, memory=100)
 
@@ -115,18 +115,44 @@ def test_silent_pool_is_dropped_only_when_it_is_old_and_unused() -> None:
     assert granted(merge(remembered(), look(at(1000), unused=UNUSED), policy)) == ""
 
 
-@pytest.mark.parametrize("listened", [{}, {BUS: timedelta(seconds=32)}, {"other:4222": LONG}])
+@pytest.mark.parametrize("listened", [{}, {BUS: timedelta(seconds=64.9)}, {"other:4222": LONG}])
 def test_silence_counts_only_while_somebody_listened(listened: dict[str, timedelta]) -> None:
+    """However long ago the ledger says that the pool was seen: 65 s are two of its periods and a little."""
     ledger = merge(remembered(), look(at(10_000), listened=listened, unused=UNUSED), rules())
     assert granted(ledger) == "100"
 
 
-def test_flavor_of_a_cluster_that_is_not_seen_turns_stale_and_is_never_dropped() -> None:
-    policy = rules(timeout=90, source=NODES)
-    known = remembered(NODES)
-    assert granted(merge(known, look(at(90), listened={}), policy), NODES) == "100"
-    lost = merge(known, look(at(10_000), listened={}, unused=frozenset({NODES})), policy)
-    assert granted(lost, NODES) == "0"
+def test_pool_with_a_long_timeout_is_listened_for_as_long() -> None:
+    long = rules(timeout=600)
+    for listened, expected in ((599, "100"), (600, "0")):
+        heard = {BUS: timedelta(seconds=listened)}
+        assert granted(merge(remembered(), look(at(10_000), listened=heard), long)) == expected
+
+
+def test_pool_that_is_silent_already_is_dropped_after_one_of_its_periods() -> None:
+    stale = merge(remembered(), look(at(100)), rules(drop_after=900))
+    for listened, expected in ((32, "0"), (33, "")):
+        heard = {BUS: timedelta(seconds=listened)}
+        later = merge(stale, look(at(1000), listened=heard, unused=UNUSED), rules(drop_after=900))
+        assert granted(later) == expected
+
+
+@pytest.mark.parametrize("kind", [CapacitySource.NODES, CapacitySource.CLUSTER_METRICS])
+def test_flavor_of_a_cluster_that_does_not_answer_keeps_what_it_had(kind: CapacitySource) -> None:
+    source = replace(NODES, kind=kind)
+    ledger, policy = remembered(source), rules(timeout=90, source=source)
+    for second in (90, 91, 1000, 10_000_000):
+        ledger = merge(ledger, look(at(second), unused=frozenset({source})), policy)
+        assert granted(ledger, source) == "100", second
+    (entry,) = ledger.entries
+    assert (entry.freshness, entry.last.seen_at) == (Freshness.FRESH, at(0))
+
+
+def test_capacity_that_had_become_less_stays_where_it_was_while_it_is_not_observed() -> None:
+    """What was seen last was less for ten seconds: whether it still is nobody knows."""
+    policy = rules(source=NODES, shrink_delay=60)
+    lower = merge(remembered(NODES), look(at(10), seen(NODES, at(10), 40)), policy)
+    assert granted(merge(lower, look(at(1000)), policy), NODES) == "100"
 
 
 def test_source_that_nobody_asks_for_is_forgotten() -> None:
@@ -164,14 +190,14 @@ def test_ledger_by_a_clock_that_was_set_says_the_same() -> None:
     for second in (10, 69, 70, 200):
         by_old = merge(before, look(at(second)), policy)
         assert merge(after, look(at(second) + jump), policy) == shifted(by_old, jump), second
-        sighting = seen(POOL, at(second), 40)
-        by_old = merge(before, look(at(second), sighting), policy)
-        moved = replace(sighting, seen_at=sighting.seen_at + jump)
+        sample = seen(POOL, at(second), 40)
+        by_old = merge(before, look(at(second), sample), policy)
+        moved = replace(sample, seen_at=sample.seen_at + jump)
         assert merge(after, look(at(second) + jump, moved), policy) == shifted(by_old, jump), second
 
 
 def test_order_of_pools_is_that_of_their_first_sighting() -> None:
-    other = Source(POOL.kind, PoolPlace(BUS, "interlink.resources", "aachen"))
+    other = SourceKey(POOL.kind, PoolKey(BUS, "interlink.resources", "aachen"))
     policy = type(rules())(rules().policy, {POOL: timedelta(60), other: timedelta(60)})
     both = merge(remembered(), look(at(1), seen(other, at(1), 1), seen(POOL, at(1), 1)), policy)
     assert [entry.source for entry in both.entries] == [POOL, other]
@@ -199,9 +225,9 @@ def test_what_counts_is_never_more_than_was_seen_and_never_less_unless_silent(
     ledger, second, highest, last = EMPTY, 0, 0, 0
     for pause, cpu in story:
         second += pause
-        sightings = () if cpu is None else (seen(POOL, at(second), cpu),)
+        samples = () if cpu is None else (seen(POOL, at(second), cpu),)
         highest, last = max(highest, cpu or 0), last if cpu is None else cpu
-        ledger = merge(ledger, look(at(second), *sightings), rules())
+        ledger = merge(ledger, look(at(second), *samples), rules())
         entry = ledger.find(POOL)
         if entry is None:
             continue
@@ -232,7 +258,7 @@ def test_nothing_is_dropped_while_it_may_be_in_use(story: list[tuple[int, int | 
 @pytest.mark.parametrize("buses", [[f"{BUS},other:4222"], [BUS], [f"a:1,{BUS}", "b:1"]])
 def test_bus_with_another_server_has_the_same_pools(buses: list[str]) -> None:
     (entry,) = follow_buses(remembered(cpu=8), buses).entries
-    assert isinstance(entry.source.place, PoolPlace)
+    assert isinstance(entry.source.place, PoolKey)
     assert (entry.source.place.bus, entry.source.place.name) == (buses[0], "cnaf")
     assert entry.granted == amounts(cpu=8)
 
@@ -243,7 +269,7 @@ def test_bus_that_may_be_another_one_takes_nobodys_pools(buses: list[str]) -> No
 
 
 def test_pool_that_two_buses_had_is_one_where_they_are_one() -> None:
-    other = Source(CapacitySource.NATS, PoolPlace("b:1", "interlink.resources", "cnaf"))
+    other = SourceKey(CapacitySource.NATS, PoolKey("b:1", "interlink.resources", "cnaf"))
     both = Ledger((*remembered(cpu=8).entries, *remembered(other, cpu=9).entries))
     (entry,) = follow_buses(both, [f"b:1,{BUS}"]).entries
     assert entry.granted == amounts(cpu=8)
@@ -254,19 +280,3 @@ def test_one_shot_run_listens_long_enough_to_call_a_pool_silent() -> None:
     assert granted(merge(remembered(), look(at(10_000), listened=listened), rules())) == "0"
     late = merge(EMPTY, look(at(0), seen(POOL, at(0), 100, period=31.5)), rules())
     assert granted(merge(late, look(at(10_000), listened=listened), rules())) == "0"
-
-
-def test_restart_gives_nodes_their_time_again_and_pools_no_more_than_they_have() -> None:
-    both = Ledger((*remembered(NODES).entries, *remembered(POOL).entries))
-    policy = replace(
-        rules(timeout=90, source=NODES), timeouts={NODES: timedelta(seconds=90), POOL: timedelta(seconds=90)}
-    )
-    begun = begin_anew(both, at(280))
-    assert granted(merge(begun, look(at(300)), policy), NODES) == "100"
-    assert granted(merge(begun, look(at(300)), policy), POOL) == "0"
-    assert granted(merge(begun, look(at(400)), policy), NODES) == "0"
-
-
-def test_restart_wakes_nothing_that_was_silent() -> None:
-    stale = merge(remembered(NODES), look(at(300)), rules(source=NODES))
-    assert begin_anew(stale, at(310)) == stale

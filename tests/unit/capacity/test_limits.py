@@ -5,12 +5,11 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.capacity.conditions import find_overcommit
 from reconciler.capacity.ledger import follow_buses, merge, shifted
-from reconciler.capacity.message import read_announcement
-from reconciler.capacity.names import flavor_name, problem_of_pool
+from reconciler.capacity.message import flavor_name, problem_of_pool, read_announcement
+from reconciler.capacity.report import find_overcommit
 from reconciler.objects import ClusterName, Ref
-from reconciler.observed import UsePlace
+from reconciler.snapshot.model import UsageKey
 from tests.unit.capacity.ledgers import BUS, NODES, POOL, amounts, at, granted, look, remembered, rules, seen
 
 
@@ -46,7 +45,7 @@ def test_pool_without_a_name_cannot_get_jobs() -> None:
 
 
 def test_pool_is_silent_as_soon_as_it_was_listened_to_for_long_enough() -> None:
-    for seconds, expected in ((32.9, "100"), (33, "0")):
+    for seconds, expected in ((64.9, "100"), (65, "0")):
         listened = {BUS: timedelta(seconds=seconds)}
         assert granted(merge(remembered(), look(at(10_000), listened=listened), rules())) == expected
 
@@ -70,7 +69,7 @@ def test_clock_that_was_set_moves_every_time_of_the_ledger() -> None:
     before = merge(remembered(cpu=100), look(at(10), seen(POOL, at(10), 40)), rules(shrink_delay=60))
     (entry,) = shifted(before, timedelta(hours=1)).entries
     assert (entry.last.seen_at, entry.changed_at) == (at(3610), at(3610))
-    assert entry.lower_since == {"cpu": at(3610)}
+    assert entry.shrink_pending_since == {"cpu": at(3610)}
 
 
 def test_bus_that_moves_leaves_flavors_of_nodes_alone() -> None:
@@ -81,6 +80,6 @@ def test_bus_that_moves_leaves_flavors_of_nodes_alone() -> None:
 def test_overcommits_come_in_the_order_of_their_names() -> None:
     east, west = ClusterName("east"), ClusterName("west")
     refs = [Ref(cluster, "kueue.x-k8s.io", "ClusterQueue", "", name) for cluster in (west, east) for name in "qp"]
-    usage = {UsePlace(ref.cluster, ref.name, "cpu"): amounts(cpu=1) for ref in refs}
+    usage = {UsageKey(ref.cluster, ref.name, "cpu"): amounts(cpu=1) for ref in refs}
     told = [condition.partition(": flavor")[0] for condition in find_overcommit([(ref, {}) for ref in refs], usage)]
     assert told == ["east: queue p", "east: queue q", "west: queue p", "west: queue q"]

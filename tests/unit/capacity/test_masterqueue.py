@@ -8,16 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.capacity.names import flavor_name
-from reconciler.desired import Desired, compute_desired, compute_observed, offline_api, written
+from reconciler.capacity.message import flavor_name
 from reconciler.errors import SpecError
 from reconciler.kueue.kinds import NEWEST
 from reconciler.kueue.rules import check_object
 from reconciler.kueue.syntax import problem_of_name
-from reconciler.observed import Freshness, Observations, Pool, PoolPlace
-from tests.builders import spec_of
+from reconciler.render.baseline import compute_observed
+from reconciler.render.compute import compute_desired
+from reconciler.render.model import Desired
+from reconciler.render.served_version import offline_api, written
+from reconciler.snapshot.model import Freshness, Observations, Pool, PoolKey
+from tests.builders import cluster_document, fleet_document, spec_of
 from tests.unit.capacity.ledgers import amounts
-from tests.unit.desired.desired_objects import manifest_of, quotas_of
+from tests.unit.render.desired_objects import manifest_of, quotas_of
 
 MASTER = """apiVersion: vk.io/v1
 kind: MasterQueue
@@ -34,7 +37,7 @@ QUEUE, BRANCH = "hub/ClusterQueue/main", "hub/ClusterQueue/group1"
 
 
 def pool(name: str, freshness: Freshness = Freshness.FRESH, **more: Any) -> Pool:
-    place = PoolPlace("nats:4222", more.pop("subject", "s"), name)
+    place = PoolKey("nats:4222", more.pop("subject", "s"), name)
     return Pool(place, more.pop("amounts", amounts(cpu=16, memory="64Gi", pods=50)), freshness=freshness, **more)
 
 
@@ -87,7 +90,7 @@ def test_pools_that_nobody_listened_to_are_a_gap() -> None:
 
 def test_pool_of_another_bus_or_subject_or_name_is_none_of_ours() -> None:
     other = pool("cnaf", subject="t")
-    elsewhere = Pool(PoolPlace("other:4222", "s", "cnaf"), amounts(cpu=1))
+    elsewhere = Pool(PoolKey("other:4222", "s", "cnaf"), amounts(cpu=1))
     assert quotas_of(desired_with(other, elsewhere), QUEUE) == {}
     named = MASTER.replace('poolRegExp: ".*"', "pools: [lyon]")
     assert quotas_of(desired_with(pool("cnaf"), master=named), QUEUE) == {}
@@ -131,7 +134,8 @@ def test_names_that_meet_are_told_and_the_first_one_stays() -> None:
 
 
 def test_pool_that_jobs_cannot_be_sent_to_is_told() -> None:
-    desired = desired_with(pool("a b"), pool("x" * 64), pool("cnaf"))
+    named = MASTER.replace('poolRegExp: ".*"', f"pools: [a b, {'x' * 64}, cnaf]")
+    desired = desired_with(pool("a b"), pool("x" * 64), pool("cnaf"), master=named)
     assert list(quotas_of(desired, QUEUE)) == ["main-nats-cnaf"]
     assert [gap.what for gap in desired.gaps] == ["MasterQueue main: pool a b", f"MasterQueue main: pool {'x' * 64}"]
 
@@ -225,3 +229,21 @@ def test_names_of_flavors_are_names_and_different(one: str, other: str) -> None:
     assert (first == second) == (one == other)
     if re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", one):
         assert first == f"main-nats-{one}"
+
+
+def test_label_that_the_policy_does_not_name_is_not_on_the_flavor_of_a_pool() -> None:
+    """Also where the pool said it long ago, before the policy."""
+    said = replace(pool("cnaf"), labels={"site": "cnaf", "other": "1"})
+    fleet = fleet_document(policy={"capacity": {"poolLabels": ["site"]}})
+    spec = spec_of(MASTER, base=(fleet, cluster_document("hub", "standalone")))
+    desired = compute_desired(spec, Observations(pools=(said,)))
+    assert manifest_of(desired, "hub/ResourceFlavor/main-nats-cnaf")["metadata"]["labels"] == {"site": "cnaf"}
+
+
+def test_origin_of_a_queue_says_nothing_of_a_password() -> None:
+    origins = set()
+    for word in ("p", "hunter2"):
+        spec = spec_of(MASTER.replace("u:p@", f"u:{word}@"))
+        desired = compute_observed(spec, Observations(pools=(pool("cnaf"),)))
+        origins.add(next(entry.origin for entry in desired.objects if str(entry.ref) == QUEUE))
+    assert len(origins) == 1

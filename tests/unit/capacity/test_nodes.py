@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.capacity.nodes import Node, count
-from reconciler.observations.nodes import read_node, requests_by_node
+from reconciler.capacity.nodes import Node, count, read_node, requests_by_node
 from reconciler.quantity import parse, total
 from reconciler.spec.model import Flavor
 from tests.builders import Document, labelled_flavor, spec_of

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from reconciler.capacity.recall import recall_pools
-from reconciler.desired import compute_desired
-from reconciler.observed import Observations, PoolPlace
+from reconciler.capacity.recovery import recall_pools
+from reconciler.render.compute import compute_desired
+from reconciler.snapshot.model import Observations, PoolKey
 from tests.builders import spec_of
 from tests.unit.capacity.ledgers import START, amounts
 from tests.unit.capacity.test_masterqueue import MASTER, pool
-from tests.unit.ownership.server import merged
+from tests.unit.state.server import merged
 
 NOBODY: frozenset[str] = frozenset()
 
@@ -25,8 +25,8 @@ def live(*pools: Any) -> tuple[list[Any], list[Any]]:
 def recalled(*pools: Any, used: frozenset[str] = NOBODY, master: str = MASTER) -> dict[str, Any]:
     queues, flavors = live(*pools)
     found = recall_pools(spec_of(master).master_queues[0], queues, flavors, used, START)
-    places = {sighting.source.place: sighting for sighting in found}
-    return {place.name: sighting for place, sighting in places.items() if isinstance(place, PoolPlace)}
+    places = {sample.source.place: sample for sample in found}
+    return {place.name: sample for place, sample in places.items() if isinstance(place, PoolKey)}
 
 
 def test_pools_are_recalled_in_the_order_of_the_queue_with_what_they_said() -> None:

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.capacity.codec import KEY, PACKED, ledger_content, read_ledger
 from reconciler.capacity.ledger import merge
-from reconciler.capacity.model import EMPTY, Entry, Ledger, Sighting, Source
-from reconciler.capacity.record import KEY, PACKED, ledger_content, read_ledger
+from reconciler.capacity.model import EMPTY, Entry, Ledger, Sample, SourceKey
 from reconciler.objects import ClusterName
-from reconciler.observed import FlavorPlace, Freshness, PoolPlace
 from reconciler.quantity import parse
-from reconciler.spec.choices import CapacitySource
+from reconciler.snapshot.model import FlavorKey, Freshness, PoolKey
+from reconciler.spec.enums import CapacitySource
 from tests.unit.capacity.ledgers import POOL, amounts, at, look, remembered, rules, seen
 
 texts = st.text(st.characters(codec="utf-8"), max_size=8)
@@ -22,15 +22,15 @@ times = st.integers(-(10**6), 10**6).map(at)
 quantities = st.integers(0, 10**9).map(lambda number: parse(f"{number}m"))
 some_amounts = st.dictionaries(texts, quantities, max_size=3)
 places = st.one_of(
-    st.builds(Source, st.just(CapacitySource.NATS), st.builds(PoolPlace, texts, texts, texts)),
+    st.builds(SourceKey, st.just(CapacitySource.NATS), st.builds(PoolKey, texts, texts, texts)),
     st.builds(
-        Source,
+        SourceKey,
         st.sampled_from([CapacitySource.NODES, CapacitySource.CLUSTER_METRICS]),
-        st.builds(FlavorPlace, texts.map(ClusterName), texts),
+        st.builds(FlavorKey, texts.map(ClusterName), texts),
     ),
 )
-sightings = st.builds(
-    Sighting,
+samples = st.builds(
+    Sample,
     places,
     times,
     some_amounts,
@@ -40,7 +40,7 @@ sightings = st.builds(
 )
 entries = st.builds(
     Entry,
-    sightings,
+    samples,
     times,
     some_amounts,
     st.dictionaries(texts, times, max_size=2),
@@ -103,8 +103,8 @@ def test_restart_changes_nothing_that_counts() -> None:
     assert amounts(cpu=100) == again.entries[0].granted
 
 
-def _pool(number: int) -> Source:
-    return Source(CapacitySource.NATS, PoolPlace("nats:4222", "interlink.resources", f"pool-{number:04}"))
+def _pool(number: int) -> SourceKey:
+    return SourceKey(CapacitySource.NATS, PoolKey("nats:4222", "interlink.resources", f"pool-{number:04}"))
 
 
 def test_ledger_takes_the_place_of_one_that_was_packed() -> None:

@@ -5,20 +5,20 @@ from typing import Any
 
 import pytest
 
-from reconciler.capacity.model import CapacityLook, Ledger
-from reconciler.capacity.recording import look_record, read_look
+from reconciler.capacity.codec import look_record, read_look
+from reconciler.capacity.model import Condition, Ledger, ObservedCapacity
 from reconciler.objects import ClusterName, Gap
-from reconciler.observed import UsePlace
+from reconciler.snapshot.model import UsageKey
 from tests.unit.capacity.ledgers import NODES, POOL, START, amounts, remembered
 
 LEDGER = Ledger((*remembered(POOL, cpu=8).entries, *remembered(NODES).entries))
-LOOK = CapacityLook(
+LOOK = ObservedCapacity(
     START,
     LEDGER,
     LEDGER,
-    {UsePlace(ClusterName("east"), "q", "cpu"): amounts(cpu="500m", memory="1Gi")},
+    {UsageKey(ClusterName("east"), "q", "cpu"): amounts(cpu="500m", memory="1Gi")},
     (Gap(ClusterName("west"), "nodes", "403 forbidden"),),
-    ("east: queue q: more is used than there is",),
+    (Condition("east: queue q: more is used than there is"),),
 )
 
 

@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.capacity.model import Source
+from reconciler.capacity.model import SourceKey
 from reconciler.capacity.sources import find_sources, flavor_source, rules_for
 from reconciler.objects import ClusterName
-from reconciler.observed import PoolPlace
-from reconciler.spec.choices import CapacitySource
+from reconciler.snapshot.model import PoolKey
+from reconciler.spec.enums import CapacitySource
 from tests.builders import cluster_document, flavor, fleet_document, master_queue, observed_flavor, spec_of
 
 EAST, WEST = ClusterName("east"), ClusterName("west")
@@ -38,8 +38,8 @@ SPEC = spec_of(
 SOURCES = find_sources(SPEC)
 
 
-def pool(bus: str, subject: str, name: str) -> Source:
-    return Source(CapacitySource.NATS, PoolPlace(bus, subject, name))
+def pool(bus: str, subject: str, name: str) -> SourceKey:
+    return SourceKey(CapacitySource.NATS, PoolKey(bus, subject, name))
 
 
 def test_sources_are_flavors_by_the_way_in_which_they_are_observed() -> None:
@@ -80,7 +80,7 @@ def test_pool_is_found_by_its_bus_and_subject_where_a_document_asks_for_it(
     bus: str, subject: str, name: str | None
 ) -> None:
     found = SOURCES.find_pool(bus, subject)
-    assert found == (None if name is None else PoolPlace(bus, subject[0], name))
+    assert found == (None if name is None else PoolKey(bus, subject[0], name))
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_pool_is_found_by_its_bus_and_subject_where_a_document_asks_for_it(
         (pool("one:4222", "b", "lyon"), 100),
     ],
 )
-def test_timeout_of_a_source_is_that_of_its_document_or_the_usual_one(source: Source, seconds: int | None) -> None:
+def test_timeout_of_a_source_is_that_of_its_document_or_the_usual_one(source: SourceKey, seconds: int | None) -> None:
     assert SOURCES.timeout_of(source, USUAL) == (None if seconds is None else timedelta(seconds=seconds))
 
 

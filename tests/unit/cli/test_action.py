@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.texts import COMMENT_LIMIT
+from reconciler.text import COMMENT_LIMIT
 from tests import fast_yaml
 from tests.forges import DOCUMENT, GPUS, Machine, machine, program, snippets
 from tests.repositories import commit, edit, git

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reconciler import cli
-from reconciler.errors import ClusterError, EdgeError, KfleetError, Place, RefusedError, SpecError
+from reconciler.errors import ClusterError, EdgeError, KfleetError, RefusedError, SourceLocation, SpecError
 from tests.support import ROOT, Kfleet
 
 
@@ -42,7 +42,7 @@ def test_closed_pipe_is_no_error() -> None:
 @pytest.mark.parametrize(
     ("error", "code", "message"),
     [
-        (SpecError(Place("fleet/a.yaml", 3), "spec.x", "wrong"), 1, "error: fleet/a.yaml:3: spec.x: wrong\n"),
+        (SpecError(SourceLocation("fleet/a.yaml", 3), "spec.x", "wrong"), 1, "error: fleet/a.yaml:3: spec.x: wrong\n"),
         (RefusedError("too many deletes"), 3, "error: too many deletes\n"),
         (ClusterError("east", "no answer in time"), 1, "error: east: no answer in time\n"),
         (EdgeError("disk", "full", "make room\nor move"), 1, "error: disk: full\nhint:  make room\n       or move\n"),

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,23 +14,31 @@ from tests.support import Kfleet, kfleet_program
 BASH = shutil.which("bash") or "bash"
 
 
-def completed(kfleet: Kfleet, *words: str) -> list[str]:
-    """What bash offers for the last of the words."""
-    asked = {"COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1), "_KFLEET_COMPLETE": "bash_complete"}
-    return [line.partition(",")[2] for line in kfleet(**asked).stdout.splitlines()]
+@pytest.fixture
+def completed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., list[str]]:
+    def ask(*words: str) -> list[str]:
+        """What bash offers for the last of the words."""
+        asked = {"COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1), "_KFLEET_COMPLETE": "bash_complete"}
+        for name, text in asked.items():
+            monkeypatch.setenv(name, text)
+        with pytest.raises(SystemExit, match=r"^0$"):
+            cli.execute([])
+        return [line.partition(",")[2] for line in capsys.readouterr().out.splitlines()]
+
+    return ask
 
 
-def test_completion_knows_commands_options_and_choices(kfleet: Kfleet) -> None:
-    assert completed(kfleet, "kfleet", "") == list(cli.COMMANDS)
-    assert completed(kfleet, "kfleet", "va") == ["validate"]
-    assert completed(kfleet, "kfleet", "run", "--web") == ["--webhook"]
-    assert completed(kfleet, "kfleet", "plan", "-o", "j") == ["json"]
-    assert completed(kfleet, "kfleet", "sandbox", "kub") == ["kubeconfig", "kubectl"]
+def test_completion_knows_commands_options_and_choices(completed: Callable[..., list[str]]) -> None:
+    assert completed("kfleet", "") == list(cli.COMMANDS)
+    assert completed("kfleet", "va") == ["validate"]
+    assert completed("kfleet", "run", "--web") == ["--webhook"]
+    assert completed("kfleet", "plan", "-o", "j") == ["json"]
+    assert completed("kfleet", "sandbox", "kub") == ["kubeconfig", "kubectl"]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_of_each_shell_asks_kfleet(kfleet: Kfleet, shell: str) -> None:
-    answer = kfleet("completion", shell)
+def test_completion_of_each_shell_asks_kfleet(kfleet_in_process: Kfleet, shell: str) -> None:
+    answer = kfleet_in_process("completion", shell)
     assert answer.returncode == 0
     assert f"_KFLEET_COMPLETE={shell}_complete" in answer.stdout
 

@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 
 from reconciler import cli
-from reconciler.texts import COMMENT_LIMIT
+from reconciler.text import COMMENT_LIMIT
 from tests.repositories import commit, edit, example_repository, git
 from tests.support import ROOT
 
@@ -234,7 +234,7 @@ def test_diff_of_a_repository_without_a_working_tree_takes_its_commit(
         (["--base", "nowhere"], "there is no revision 'nowhere'"),
         (["--head", "nowhere"], "there is no revision 'nowhere'"),
         (["--path", "nowhere"], "there is no folder 'nowhere'"),
-        (["--repo", "/"], "is no git repository"),
+        (["--repo", "/"], "is not a git repository"),
     ],
 )
 @pytest.mark.usefixtures("repo")
@@ -250,7 +250,7 @@ def test_diff_of_a_shallow_clone_says_why_there_is_no_merge_base(parted: Path, t
     git(tmp_path, *shallow)
     arguments = ["--repo", str(tmp_path / "shallow"), "--base", "origin/feature", "--head", "origin/main"]
     assert cli.execute(["diff", *arguments]) == 1
-    assert "the clone is too shallow to know" in capsys.readouterr().err
+    assert "the clone is too shallow" in capsys.readouterr().err
 
 
 def test_readme_shows_what_diff_prints(repo: Path, capsys: Capture) -> None:

@@ -8,7 +8,7 @@ import pytest
 from reconciler.cli import execute
 from reconciler.cli.explain_fields import Field, fields_of, find_field, list_kinds
 from reconciler.cli.explain_words import allowed_of, conditions_of, describe, limits_of, type_of
-from reconciler.lint import RULES
+from reconciler.lint.catalog import RULES
 from reconciler.lint.docs import shortened
 from tests.support import ROOT, Kfleet
 
@@ -162,7 +162,7 @@ def test_explain_json_alone_holds_every_kind(capsys: pytest.CaptureFixture[str])
         ("queue.cohort.x", "queue.spec.cohort: no field 'x' here: cohort is a string"),
         (
             "cluster.kueue.config.x",
-            "cluster.spec.kueue.config: no field 'x' here: config is taken as it is written",
+            "cluster.spec.kueue.config: no field 'x' here: config is free-form",
         ),
         ("KF999", "KF999: no such lint rule; kfleet explain rules lists them"),
     ],
@@ -218,7 +218,7 @@ def test_type_of_reads_like_kubectl(schema: dict[str, Any], type_text: str) -> N
         ({"minimum": 0, "maximum": 100}, ("0 to 100",)),
         ({"minLength": 1}, ("not empty",)),
         ({"maxLength": 63}, ("at most 63 characters",)),
-        ({"minItems": 1, "uniqueItems": True}, ("at least 1 entry", "no entry twice")),
+        ({"minItems": 1, "uniqueItems": True}, ("at least 1 entry", "items are unique")),
         ({"minProperties": 1, "maxProperties": 64}, ("1 to 64 keys",)),
         ({"pattern": "^a$"}, ("matches ^a$",)),
         ({"pattern": "^a$", "patternErrorMessage": "write a"}, ("write a",)),
@@ -283,7 +283,7 @@ def test_explain_runs_as_a_command(kfleet: Kfleet) -> None:
 
 def test_explain_takes_a_name_for_workloads_only(capsys: pytest.CaptureFixture[str]) -> None:
     assert execute(["explain", "queue", "team/train"]) == 2
-    assert "only a workload has a name to be explained" in capsys.readouterr().err
+    assert "only a workload takes a name" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["", "train", "a/b/c"])

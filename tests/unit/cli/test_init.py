@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from reconciler.cli import execute
-from reconciler.edges.folder import read_folder
-from reconciler.pipeline.offline import Computed, compute, write_offline
-from reconciler.spec.choices import Dispatch, Role
+from reconciler.clients.working_tree import read_folder
+from reconciler.pipeline.load import Revision, load_files
+from reconciler.pipeline.render import render_offline, write_offline
+from reconciler.spec.enums import Dispatch, Role
 from tests.support import ROOT, Kfleet
 from tests.unit.kubeconfigs import SECRETS, kubeconfig, move_home
 
@@ -38,16 +39,16 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     move_home(tmp_path, monkeypatch)
 
 
-def written(path: str = "fleet") -> Computed:
+def written(path: str = "fleet") -> Revision:
     """What the files say; they must be free of every error and warning."""
-    computed = compute(read_folder(path))
+    computed = load_files(read_folder(path))
     assert computed.findings == ()
     assert computed.desired.gaps == ()
-    assert all(write_offline(computed, cluster.name) for cluster in computed.spec.clusters)
+    assert all(write_offline(render_offline(computed), cluster.name) for cluster in computed.spec.clusters)
     return computed
 
 
-def roles(computed: Computed) -> dict[str, Role]:
+def roles(computed: Revision) -> dict[str, Role]:
     return {cluster.access.context: cluster.role for cluster in computed.spec.clusters}
 
 
@@ -108,7 +109,7 @@ def test_init_takes_one_context_for_each_cluster(capsys: pytest.CaptureFixture[s
     kubeconfig(Path("home/.kube/config"), ["a", "b", "c"], current="b", clusters=["one", "one", "two"])
     assert execute(["init"]) == 0
     assert roles(written()) == {"b": Role.MANAGER, "c": Role.WORKER}
-    assert capsys.readouterr().err == "left out: context 'a' leads to a cluster that is there already\n"
+    assert capsys.readouterr().err == "skipped: context 'a' points to a cluster that is listed already\n"
 
 
 def test_init_reads_every_file_of_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,11 +153,11 @@ def test_init_tells_what_it_wrote_and_what_comes_next(capsys: pytest.CaptureFixt
         "wrote fleet/tenants.yaml\n"
         "\n"
         "Next:\n"
-        "  kfleet validate       is everything right?\n"
-        "  kfleet render         the objects that each cluster would hold\n"
-        "  kfleet plan           what would change on the clusters\n"
-        "  kfleet apply          change it, once the files are committed\n"
-        "  kfleet explain queue  what else can be said\n"
+        "  kfleet validate       check the files\n"
+        "  kfleet render         print the objects of each cluster\n"
+        "  kfleet plan           show what would change on the clusters\n"
+        "  kfleet apply          apply it, once the files are committed\n"
+        "  kfleet explain queue  list the fields of a Queue\n"
     )
 
 
@@ -169,7 +170,7 @@ def test_init_tells_commands_that_find_the_folder(
     monkeypatch.chdir(tmp_path / "repo/sub")
     assert execute(["init", "--kubeconfig", str(path)]) == 0
     told = capsys.readouterr().out
-    assert f"  export KUBECONFIG='{path}'  where the contexts are\n" in told
+    assert f"  export KUBECONFIG='{path}'  use the same contexts\n" in told
     assert "  kfleet validate --path sub/fleet" in told
     assert "\na-b      standalone  'a\\nb'\n" in told
     assert execute(["init", "--kubeconfig", str(path), "--into", str(tmp_path / "else where")]) == 0
@@ -221,13 +222,13 @@ def test_init_takes_contexts_that_name_no_cluster() -> None:
     assert list(roles(written())) == ["a", "b", "c"]
 
 
-def test_init_runs_as_a_command(kfleet: Kfleet, tmp_path: Path) -> None:
+def test_init_runs_as_a_command(kfleet: Kfleet, kfleet_in_process: Kfleet, tmp_path: Path) -> None:
     path = kubeconfig(tmp_path / "kubeconfig", ["hub", "east"], current="hub")
     folder = str(tmp_path / "made")
     assert kfleet("init", "--into", folder, KUBECONFIG=str(path)).returncode == 0
-    validated = kfleet("validate", "--path", folder)
+    validated = kfleet_in_process("validate", "--path", folder)
     assert (validated.returncode, validated.stdout) == (0, "0 errors, 0 warnings\n")
-    rendered = kfleet("render", "--path", folder)
+    rendered = kfleet_in_process("render", "--path", folder)
     assert rendered.returncode == 0 and "kind: MultiKueueConfig" in rendered.stdout
 
 

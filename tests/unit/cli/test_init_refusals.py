@@ -42,7 +42,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def test_init_quotes_no_secret_of_a_broken_kubeconfig(capsys: pytest.CaptureFixture[str], content: str) -> None:
     Path("broken").write_text(content)
     told = refused(capsys, "--kubeconfig", "broken")
-    assert told.startswith("error: broken:1: is no readable YAML: ")
+    assert told.startswith("error: broken:1: is not valid YAML: ")
     assert not any(secret in told for secret in SECRETS)
 
 
@@ -53,7 +53,7 @@ def test_init_overwrites_nothing(capsys: pytest.CaptureFixture[str]) -> None:
         Path("fleet", name).write_text("mine")
     told = refused(capsys)
     assert told == (
-        "error: fleet: there is a fleet already: fleet/queues.yaml, fleet/sub/mine.yml\n"
+        "error: fleet: already contains a fleet: fleet/queues.yaml, fleet/sub/mine.yml\n"
         "hint:  choose an empty folder with --into FOLDER\n"
     )
     assert Path("fleet/queues.yaml").read_text() == "mine"
@@ -88,7 +88,7 @@ def test_init_says_when_there_is_no_kubeconfig(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = refused(capsys)
-    assert told.startswith(f"error: kubeconfig: no such file: {Path.cwd()}/home/.kube/config\nhint:  say --kubeconfig")
+    assert told.startswith(f"error: kubeconfig: no such file: {Path.cwd()}/home/.kube/config\nhint:  set --kubeconfig")
     monkeypatch.setenv("KUBECONFIG", "one:two")
     assert refused(capsys).startswith("error: $KUBECONFIG: no such file: one, two\nhint: ")
     told = refused(capsys, "--kubeconfig", "three")
@@ -98,15 +98,15 @@ def test_init_says_when_there_is_no_kubeconfig(
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b"a: 1\nb: }", "kc:2: is no readable YAML: while parsing a block node, did not find expected node content"),
+        (b"a: 1\nb: }", "kc:2: is not valid YAML: while parsing a block node, did not find expected node content"),
         (
             b"a: 1\n---\nb: 1",
-            "kc:2: is no readable YAML: expected a single document in the stream, but found another document",
+            "kc:2: is not valid YAML: expected a single document in the stream, but found another document",
         ),
-        (b"a: \xff\xfe", "kc: is no readable YAML: invalid leading UTF-8 octet"),
-        (b"- " * 5000, "kc: is no readable YAML: it is nested too deeply"),
-        (b"just text", "kc: is no kubeconfig: it is not a mapping"),
-        (b" " * (10 * 2**20 + 1), "kc: is no kubeconfig: it has more than 10485760 bytes"),
+        (b"a: \xff\xfe", "kc: is not valid YAML: invalid leading UTF-8 octet"),
+        (b"- " * 5000, "kc: is not valid YAML: it is nested too deeply"),
+        (b"just text", "kc: is not a kubeconfig: it is not a mapping"),
+        (b" " * (10 * 2**20 + 1), "kc: is not a kubeconfig: it has more than 10485760 bytes"),
     ],
 )
 def test_init_says_why_a_kubeconfig_cannot_be_read(
@@ -123,7 +123,7 @@ def test_init_says_what_is_wrong_with_every_kubeconfig_at_once(
     Path("two").mkdir()
     monkeypatch.setenv("KUBECONFIG", "one:two")
     assert refused(capsys) == (
-        "error: one: is no kubeconfig: it is not a mapping\nerror: two: cannot read the kubeconfig: Is a directory\n"
+        "error: one: is not a kubeconfig: it is not a mapping\nerror: two: cannot read the kubeconfig: Is a directory\n"
     )
 
 
@@ -149,27 +149,27 @@ def test_init_says_when_there_are_no_contexts(capsys: pytest.CaptureFixture[str]
         (
             ("--manager", "hbu", "--worker", "wset"),
             [
-                "--manager: there is no context 'hbu' in the kubeconfig; did you mean hub?",
-                "--worker: there is no context 'wset' in the kubeconfig; did you mean west?",
+                "--manager: no context 'hbu' in the kubeconfig; did you mean hub?",
+                "--worker: no context 'wset' in the kubeconfig; did you mean west?",
             ],
         ),
         (
             ("--worker", "zzz"),
-            ["--worker: there is no context 'zzz' in the kubeconfig; there are: 'hub', 'west', 'west-admin'"],
+            ["--worker: no context 'zzz' in the kubeconfig; there are: 'hub', 'west', 'west-admin'"],
         ),
         (
             ("--manager", "hub", "--worker", "hub"),
-            ["--worker: 'hub' is the manager already: a manager cannot be its own worker"],
+            ["--worker: 'hub' is the manager: a manager cannot be its own worker"],
         ),
         (
             ("--worker", "west", "--worker", "hub"),
-            ["--worker: every context is a worker: none is left to be the manager"],
+            ["--worker: every context is a worker: none is left for the manager"],
         ),
         (
             ("--manager", "west", "--worker", "west-admin"),
-            ["'west-admin': leads to the same cluster as 'west': choose one of the two"],
+            ["'west-admin': points to the same cluster as 'west': choose one of the two"],
         ),
-        (("--name", "My Fleet"), ["--name: 'My Fleet' is not made of"]),
+        (("--name", "My Fleet"), ["--name: 'My Fleet' does not consist of"]),
         (("--name", ""), ["--name: is empty"]),
     ],
 )

@@ -120,7 +120,7 @@ def test_render_writes_for_the_version_of_the_cluster(example: Path, version: st
     ("arguments", "message"),
     [
         (["--cluster", "mars"], "there are: hub, cnaf-gpu, cnaf-cpu, lyon-gpu"),
-        (["-o", "xml"], "none of yaml, json, dir=OUT"),
+        (["-o", "xml"], "not one of yaml, json, dir=OUT"),
     ],
 )
 @pytest.mark.usefixtures("example")

@@ -5,12 +5,12 @@ import json
 import pytest
 
 from tests.support import ROOT, Kfleet
-from tests.unit.desired.rendered_fleets import OVERLAYS, example_fleet, render
+from tests.unit.render.rendered_fleets import OVERLAYS, example_fleet, render
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
-def test_render_prints_the_objects_of_the_example_fleet(kfleet: Kfleet, overlay: str) -> None:
-    answer = kfleet("render", "--repo", str(ROOT), "--overlay", overlay, "-o", "json")
+def test_render_prints_the_objects_of_the_example_fleet(kfleet_in_process: Kfleet, overlay: str) -> None:
+    answer = kfleet_in_process("render", "--repo", str(ROOT), "--overlay", overlay, "-o", "json")
     printed = {cluster["name"]: cluster["objects"] for cluster in json.loads(answer.stdout)["clusters"]}
     assert printed == {name: list(manifests) for name, manifests in render(example_fleet(overlay)).items()}
 

@@ -1,10 +1,10 @@
 """What a person at a terminal sees while clusters are looked at, and what a pipe does not."""
 
-from reconciler.cli.work import count_changes
+from reconciler.cli.output import count_changes
 from reconciler.objects import ClusterName, Ref
-from reconciler.outcome import Outcome
-from reconciler.ownership.applyset import Inventory, SetName
-from reconciler.plan import Action, Change, ClusterPlan, Plan, Reason
+from reconciler.plan.model import Action, Change, ClusterPlan, Plan, Reason
+from reconciler.plan.outcome import Outcome
+from reconciler.state.applyset import Inventory, SetName
 
 
 def change_of(name: str) -> Change:

@@ -43,7 +43,7 @@ def test_validate_of_a_good_fleet_counts_nothing(capsys: Capture) -> None:
     assert cli.execute(["validate"]) == 0
     captured = capsys.readouterr()
     assert captured.out == "0 errors, 0 warnings\n"
-    assert captured.err == "fleet: the files as they lie there\n"
+    assert captured.err == "fleet: working tree (uncommitted)\n"
 
 
 def test_validate_names_file_line_field_and_rule(fleet_folder: Path, capsys: Capture) -> None:
@@ -98,7 +98,7 @@ def test_validate_reads_a_revision_and_not_the_files_around_it(fleet_folder: Pat
     ("arguments", "message"),
     [
         (["--path", "nowhere"], "there is no folder"),
-        (["--revision", "HEAD"], "is no git repository"),
+        (["--revision", "HEAD"], "is not a git repository"),
         (["--repo", "http://example.test/x.git"], "the transport 'http' is not allowed"),
         (["--overlay", "nowhere"], "nowhere"),
     ],

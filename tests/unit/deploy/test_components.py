@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from reconciler.edges.git import SSH
+from reconciler.clients.git import SSH
 from tests import fast_yaml
 from tests.unit.deploy.kustomized import DEPLOY
 

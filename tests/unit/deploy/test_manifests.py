@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.objects import Manifest
-from reconciler.rights import account_objects, kubestellar_objects, skypilot_objects
-from reconciler.spec.choices import Role
+from reconciler.plan.rbac import account_objects, kubestellar_objects, skypilot_objects
+from reconciler.spec.enums import Role
 from tests.support import ROOT
 from tests.unit.deploy.kustomized import DEPLOY, written
 

@@ -12,7 +12,7 @@ import click
 import pytest
 
 from reconciler import cli
-from reconciler.pipeline.offline import Source, compute, read_files
+from reconciler.pipeline.load import Source, load_files, read_files
 from tests.support import ROOT
 
 README = (ROOT / "README.md").read_text()
@@ -57,6 +57,22 @@ def test_links_of_documents_lead_somewhere() -> None:
         for document in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
         for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", re.sub(r"`[^`\n]*`", "", document.read_text()))
         if not (document.parent / target).exists()
+    ]
+    assert dead == []
+
+
+def anchors(document: Path) -> set[str]:
+    """The names that forges give to headings."""
+    titles = re.findall(r"^#+ (.*)$", document.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_anchors_of_links_are_headings() -> None:
+    dead = [
+        f"{document.name}: {target}#{anchor}"
+        for document in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+        for target, anchor in re.findall(r"\]\((?!https?://)([^)#\s]*)#([^)]+)\)", document.read_text())
+        if anchor not in anchors(document.parent / target if target else document)
     ]
     assert dead == []
 
@@ -112,6 +128,6 @@ def test_schema_describes_every_property(path: Path) -> None:
 
 @pytest.mark.parametrize("overlay", ["", *sorted(path.name for path in (ROOT / "overlays").iterdir())])
 def test_example_fleet_is_without_a_finding(overlay: str) -> None:
-    computed = compute(read_files(Source(repo=str(ROOT), overlay=overlay)), overlay)
+    computed = load_files(read_files(Source(repo=str(ROOT), overlay=overlay)), overlay)
     assert [str(finding.problem) for finding in computed.findings] == []
     assert {entry.ref.cluster for entry in computed.desired.objects} == {entry.name for entry in computed.spec.clusters}

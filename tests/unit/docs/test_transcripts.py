@@ -3,17 +3,17 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from reconciler.capacity.model import CapacityLook, Entry, Ledger, Sighting, Source
+from reconciler.capacity.model import Entry, Ledger, ObservedCapacity, Sample, SourceKey
 from reconciler.cli.observe import observed_table
-from reconciler.edges.folder import read_folder
-from reconciler.observed import PoolPlace
-from reconciler.pipeline.capacity import with_recorded
-from reconciler.pipeline.offline import compute
-from reconciler.plan import Action, Plan
+from reconciler.clients.working_tree import read_folder
+from reconciler.pipeline.load import load_files
+from reconciler.pipeline.render import render_offline
+from reconciler.plan.model import Action, Plan
 from reconciler.quantity import parse
-from reconciler.spec import FleetFiles
-from reconciler.spec.choices import CapacitySource
-from reconciler.status import plan_text
+from reconciler.report.text import plan_text
+from reconciler.snapshot.model import PoolKey
+from reconciler.spec.enums import CapacitySource
+from reconciler.spec.files import FleetFiles
 from tests import fast_yaml
 from tests.builders import ALL_DELETES, cluster_document, fleet_document, master_queue
 from tests.support import ROOT
@@ -28,7 +28,7 @@ def transcript(command: str) -> str:
 
 def test_readme_shows_what_plan_prints() -> None:
     """The example fleet, after somebody changed a queue of it and deleted another."""
-    spec = compute(read_folder(str(ROOT / "fleet"))).spec
+    spec = load_files(read_folder(str(ROOT / "fleet"))).spec
     drift = {"spec": {"preemption": {"withinClusterQueue": "Never"}}}
     paper_clusters = applied_clusters(spec).edited("cnaf-gpu/ClusterQueue/gpu", drift, manager="kubectl-patch")
     made = with_tokens(plan_of(spec, paper_clusters.without("cnaf-cpu/LocalQueue/genomics/genomics")))
@@ -57,9 +57,9 @@ def test_readme_shows_what_observe_prints() -> None:
         [fleet_document("research", policy=ALL_DELETES), cluster_document("hub", "standalone"), pools]
     )
     amounts = {name: parse(amount) for name, amount in (("cpu", "16"), ("memory", "64Gi"), ("pods", "50"))}
-    source = Source(CapacitySource.NATS, PoolPlace("nats:4222", "interlink.resources", "cnaf"))
+    source = SourceKey(CapacitySource.NATS, PoolKey("nats:4222", "interlink.resources", "cnaf"))
     seen_at = NOW - timedelta(seconds=12)
-    ledger = Ledger((Entry(Sighting(source, seen_at, amounts), seen_at, amounts),))
-    computed = compute(FleetFiles("test", "", {"fleet/all.yaml": text.encode()}))
-    seen = with_recorded(computed, CapacityLook(NOW, ledger, ledger))
+    ledger = Ledger((Entry(Sample(source, seen_at, amounts), seen_at, amounts),))
+    computed = load_files(FleetFiles("test", "", {"fleet/all.yaml": text.encode()}))
+    seen = render_offline(computed, ObservedCapacity(NOW, ledger, ledger))
     assert [*observed_table(seen)] == transcript("kfleet observe").splitlines()

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from reconciler.desired import Desired, compute_desired
 from reconciler.objects import Manifest
+from reconciler.render.compute import compute_desired
+from reconciler.render.model import Desired
 from tests.builders import (
     CLUSTERS,
     MINI_CLUSTER_API,

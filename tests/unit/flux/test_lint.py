@@ -2,7 +2,7 @@
 
 import pytest
 
-from reconciler.pipeline.offline import Source, compute, read_files
+from reconciler.pipeline.load import Source, load_files, read_files
 from tests.support import ROOT
 from tests.unit.lint.lint_findings import find
 
@@ -25,10 +25,10 @@ def problems(spec: str, version: str = "v1alpha2") -> dict[str, str]:
         (f"{LABEL}, size: 0, containers: [{ASKING}]", "size is 0: a MiniCluster has at least one member"),
         (f"{LABEL}, size: 4, maxSize: 2, containers: [{ASKING}]", "maxSize 2 is less than size 4"),
         (f"{LABEL}, size: 4, minSize: 8, containers: [{ASKING}]", "minSize 8 is more than size 4"),
-        (f"{LABEL}, deadlineSeconds: 0, containers: [{ASKING}]", "a deadline of 0 lets the Job never start"),
+        (f"{LABEL}, deadlineSeconds: 0, containers: [{ASKING}]", "with a deadline of 0 the Job never starts"),
         (
             f"{LABEL}, containers: [{{image: a, runFlux: true}}, {{image: b}}]",
-            "a container beside Flux needs a name",
+            "a container besides Flux needs a name",
         ),
     ],
 )
@@ -45,7 +45,7 @@ def test_mini_cluster_that_the_operator_does_not_take_is_found(spec: str, proble
         ),
         (
             f"{LABEL}, containers: [{{image: a, resources: {{limits: {{nvidia.com/gpu: 1}}}}}}]",
-            "its pods ask for nvidia.com/gpu 1, and queue research has quota of cpu, memory alone (on east)",
+            "its pods request nvidia.com/gpu 1, but queue research has quota only for cpu, memory (on east)",
         ),
         (
             f"{LABEL}, containers: [{ASKING}], pod: {{nodeSelector: {{pool: gpu}}}}",
@@ -53,11 +53,11 @@ def test_mini_cluster_that_the_operator_does_not_take_is_found(spec: str, proble
         ),
         (
             f"jobLabels: {{kueue.x-k8s.io/queue-name: research, {PRIORITY}: high}}, containers: [{ASKING}]",
-            "without a WorkloadPriorityClass high Kueue makes no Workload (on east)",
+            "without WorkloadPriorityClass high Kueue creates no Workload (on east)",
         ),
         (
             f"{LABEL}, size: 51, containers: [{ASKING}]",
-            "flavor cpu: cpu 51 is wanted, and the queue can have 50 (on east)",
+            "flavor cpu: cpu 51 is requested, but the queue can get 50 (on east)",
         ),
     ],
 )
@@ -80,6 +80,6 @@ def test_old_mini_cluster_is_translated_and_what_is_lost_is_an_error() -> None:
 
 def test_example_fleet_of_flux_is_without_a_finding() -> None:
     folder = ROOT / "docs" / "examples" / "flux"
-    computed = compute(read_files(Source(path=str(folder))))
+    computed = load_files(read_files(Source(path=str(folder))))
     assert [str(finding) for finding in computed.findings] == []
     assert any(entry.ref.kind == "MiniCluster" for entry in computed.desired.objects)

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from reconciler.pipeline.inventory import look_at_inventory
-from tests.unit.placement.queued_jobs import placement_spec
+from reconciler.kubestellar.inventory import look_at_inventory
+from tests.unit.kubestellar.queued_jobs import placement_spec
 
 
 def test_inventory_space_that_cannot_be_reached_is_a_problem(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from reconciler.kueue.kinds import KueueVersion
-from reconciler.kueue.structure import Node, structure_of
+from reconciler.kueue.structure import SchemaNode, structure_of
 from reconciler.kueue.upgrade import to_canonical
 
 NAMES = st.sampled_from(["a", "b-1", "c.example.com", "gpu"])
@@ -42,7 +42,7 @@ def quotas(draw: st.DrawFn) -> dict[str, Any]:
     return {"nominalQuota": draw(QUANTITIES), **limits}
 
 
-def values(node: Node, name: str = "") -> st.SearchStrategy[Any]:
+def values(node: SchemaNode, name: str = "") -> st.SearchStrategy[Any]:
     if name == "resourceGroups":
         return resource_groups()
     if node.type == "object":
@@ -50,7 +50,7 @@ def values(node: Node, name: str = "") -> st.SearchStrategy[Any]:
         optional = {key: values(child, key) for key, child in node.fields.items() if key not in node.required}
         return st.fixed_dictionaries(required, optional=optional)
     if node.type == "list":
-        items = values(node.items or Node("string"), name)
+        items = values(node.items or SchemaNode("string"), name)
         return st.lists(items, min_size=node.smallest or 0, max_size=2, unique_by=repr)
     if node.type == "string":
         return st.sampled_from(node.choices) if node.choices else SHAPED.get(node.shape, LABELS)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.kueue.defaults import with_defaults
+from reconciler.kueue.fields import with_defaults
 from reconciler.kueue.kinds import KINDS, NEWEST
 from tests.unit.kueue.rule_case import case_object
 from tests.unit.kueue.strategies import manifests

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.kueue.immutable import IMMUTABLE, changed_immutable
+from reconciler.kueue.fields import IMMUTABLE, changed_immutable
 from reconciler.kueue.kinds import NEWEST, parse_version
 from reconciler.kueue.structure import largest_count, structure_of
 from tests.unit.kueue.rule_case import case_flavor, case_object

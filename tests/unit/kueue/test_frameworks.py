@@ -5,7 +5,7 @@ import pytest
 from reconciler.kueue.configuration import (
     SHIPPED_FRAMEWORKS,
     ConfigurationError,
-    Settings,
+    KueueSettings,
     assumed_settings,
     read_settings,
 )
@@ -25,7 +25,7 @@ featureGates: {{MultiKueueManagerQuotaAutomation: true}}
 
 @pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
 def test_settings_are_read_from_both_versions_of_the_configuration(version: str) -> None:
-    assert read_settings(CONFIGURATION.format(version=version)) == Settings(
+    assert read_settings(CONFIGURATION.format(version=version)) == KueueSettings(
         ("batch/job", "kubeflow.org/jaxjob", "deployment"),
         ("Spark.v1.example.org", "Policy.v1beta1.example.org"),
         "lyon",
@@ -34,10 +34,12 @@ def test_settings_are_read_from_both_versions_of_the_configuration(version: str)
 
 
 def test_settings_of_a_configuration_that_names_nothing_are_those_of_kueues_code() -> None:
-    assert read_settings("kind: Configuration") == Settings(("batch/job",), (), "multikueue")
+    assert read_settings("kind: Configuration") == KueueSettings(("batch/job",), (), "multikueue")
 
 
-@pytest.mark.parametrize(("text", "problem"), [("{", "is no YAML"), ("[]", "is no Conf"), ("kind: Pod", "is no Conf")])
+@pytest.mark.parametrize(
+    ("text", "problem"), [("{", "is not valid YAML"), ("[]", "is not a Conf"), ("kind: Pod", "is not a Conf")]
+)
 def test_settings_of_another_text_are_an_error(text: str, problem: str) -> None:
     with pytest.raises(ConfigurationError, match=problem):
         read_settings(text)
@@ -59,7 +61,7 @@ def test_job_kinds_leave_out_what_has_no_adapter_and_guess_plurals_as_kubernetes
 
 
 def test_rules_hold_one_entry_per_group_and_need() -> None:
-    rules = worker_rules(Settings(("kubeflow.org/tfjob", "kubeflow.org/mpijob", "batch/job")))
+    rules = worker_rules(KueueSettings(("kubeflow.org/tfjob", "kubeflow.org/mpijob", "batch/job")))
     assert [(rule["apiGroups"], rule["resources"], "patch" in rule["verbs"]) for rule in rules] == [
         (["kueue.x-k8s.io"], ["workloads"], True),
         (["kueue.x-k8s.io"], ["workloads/status"], True),
@@ -70,13 +72,13 @@ def test_rules_hold_one_entry_per_group_and_need() -> None:
 
 def test_rules_show_the_queues_to_a_manager_that_adds_up_their_quota() -> None:
     assert ["clusterqueues", "localqueues"] in [
-        rule["resources"] for rule in worker_rules(Settings(has_quota_automation=True))
+        rule["resources"] for rule in worker_rules(KueueSettings(has_quota_automation=True))
     ]
-    assert ["clusterqueues", "localqueues"] not in [rule["resources"] for rule in worker_rules(Settings())]
+    assert ["clusterqueues", "localqueues"] not in [rule["resources"] for rule in worker_rules(KueueSettings())]
 
 
 def test_missing_rights_are_none_under_the_rules_themselves_and_named_without_them() -> None:
-    settings = Settings(("batch/job",))
+    settings = KueueSettings(("batch/job",))
     rules = worker_rules(settings)
     assert list(missing_rights(settings, rules)) == []
     assert list(missing_rights(settings, rules[:2])) == ["create, delete, get, list, patch, watch jobs.batch"]

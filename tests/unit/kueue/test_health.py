@@ -1,10 +1,10 @@
 import pytest
 
-from reconciler.kueue.health import REASONS, Reason, explain
+from reconciler.kueue.health import REASONS, ConditionReason, explain
 
 
 @pytest.mark.parametrize("one", REASONS, ids=lambda one: f"{one.kind}-{one.reason}")
-def test_every_reason_says_what_it_means_and_what_to_do(one: Reason) -> None:
+def test_every_reason_says_what_it_means_and_what_to_do(one: ConditionReason) -> None:
     assert explain(one.kind, one.reason) is one
     assert one.meaning.endswith(".")
     assert bool(one.remedy) or one.is_healthy

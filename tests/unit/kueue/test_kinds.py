@@ -8,6 +8,7 @@ from reconciler.kueue.kinds import (
     KueueVersionError,
     first_version,
     kind_of,
+    newest_release,
     newest_served,
     newest_serving,
     parse_version,
@@ -36,7 +37,7 @@ def test_first_version_is_that_of_the_first_text_that_tells_one() -> None:
 
 @pytest.mark.parametrize("text", ["", "19", "main", "0.19.x", "0.19 ", "v0.19.0\n", "\u0660.\u0661"])
 def test_parse_version_refuses_what_is_no_release(text: str) -> None:
-    with pytest.raises(KueueVersionError, match="is no release"):
+    with pytest.raises(KueueVersionError, match="is not a release"):
         parse_version(text)
 
 
@@ -87,3 +88,18 @@ def test_kinds_are_the_eleven_of_kueue() -> None:
 )
 def test_kind_of_knows_kueues_objects_only(manifest: dict[str, object]) -> None:
     assert kind_of(manifest) is None
+
+
+@pytest.mark.parametrize(
+    ("served", "release"),
+    [
+        ({"ClusterQueue": "v1beta2", "Cohort": "v1beta2"}, NEWEST),
+        ({"ClusterQueue": "v1beta1", "Cohort": "v1beta1", "Topology": "v1beta1"}, KueueVersion(0, 14)),
+        ({"ClusterQueue": "v1beta1", "Cohort": "v1beta1", "Topology": "v1alpha1"}, KueueVersion(0, 13)),
+        ({"ClusterQueue": "v1beta1", "Cohort": "v1alpha1"}, KueueVersion(0, 12)),
+        ({"ClusterQueue": "v1", "Something": "v1"}, NEWEST),
+        ({}, NEWEST),
+    ],
+)
+def test_newest_release_is_told_by_the_versions_that_are_served(served: dict[str, str], release: KueueVersion) -> None:
+    assert newest_release(served) == release

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.kueue.kinds import KINDS, NEWEST, parse_version
-from reconciler.kueue.rules import RULES, check_object
+from reconciler.kueue.rules import check_object
+from reconciler.kueue.rules.registry import RULES
 from tests.builders import cpu_group
 from tests.unit.kueue.cases import BAD, GOOD
 from tests.unit.kueue.rule_case import Case, by_version, case_object, case_queue
@@ -89,7 +90,7 @@ def test_check_object_says_the_new_name_of_an_old_field() -> None:
 def test_check_object_says_which_kueue_brought_a_field() -> None:
     manifest = case_object("MultiKueueConfig", {"clusters": ["a"], "quotaManagement": "Manual"})
     (violation,) = check_object(manifest, parse_version("0.17"))
-    assert violation.problem == "this Kueue does not know the field, it came with 0.18"
+    assert violation.problem == "this Kueue does not have the field, which was added in 0.18"
 
 
 def test_check_object_refuses_a_version_that_kueue_never_had() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from reconciler.errors import SpecError
-from tests.unit.desired.rendered_fleets import at_kueue, one_cluster_fleet, render
+from tests.unit.render.rendered_fleets import at_kueue, one_cluster_fleet, render
 
 SCOPE = "admissionScope: {admissionMode: UsageBasedAdmissionFairSharing}"
 PREFERENCE = (

@@ -2,20 +2,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.kueue.amounts import UNLIMITED, add, amount_of, subtract
-from reconciler.kueue.cohorts import CohortCycleError, find_cycles
 from reconciler.kueue.quota_tree import (
+    CohortCycleError,
     FlavorResource,
     NodeKind,
     NodeName,
     QuotaTree,
     available,
     build_tree,
+    find_cycles,
     local_quota,
     potential,
     spread_usage,
     subtree_quota,
 )
+from reconciler.kueue.resources import UNLIMITED, add, amount_of, subtract
 from tests.builders import cluster_queue, cohort, cpu_group, native
 
 PAIR = FlavorResource("default", "cpu")

@@ -22,7 +22,7 @@ def old(kind: str, spec: Any, version: str = "v1beta1") -> dict[str, Any]:
         (
             old("ClusterQueue", {"cohort": "team", "stopPolicy": "None"}),
             {"cohortName": "team", "stopPolicy": "None"},
-            ("spec.cohort is called spec.cohortName now",),
+            ("spec.cohort is now called spec.cohortName",),
         ),
         (
             old("ClusterQueue", {"admissionChecks": ["a", "b"]}),
@@ -33,12 +33,12 @@ def old(kind: str, spec: Any, version: str = "v1beta1") -> dict[str, Any]:
         (
             old("ClusterQueue", {"admissionChecksStrategy": {"admissionChecks": []}}),
             {},
-            ("spec.admissionChecksStrategy was empty and is left out",),
+            ("spec.admissionChecksStrategy was empty and is omitted",),
         ),
         (
             old("ClusterQueue", {"flavorFungibility": {"whenCanBorrow": "Borrow", "whenCanPreempt": "Preempt"}}),
             {"flavorFungibility": {"whenCanBorrow": "MayStopSearch", "whenCanPreempt": "MayStopSearch"}},
-            (("spec.flavorFungibility whenCanBorrow: Borrow and whenCanPreempt: Preempt is called MayStopSearch now"),),
+            (("spec.flavorFungibility whenCanBorrow: Borrow and whenCanPreempt: Preempt is now called MayStopSearch"),),
         ),
         (
             old("ClusterQueue", {"flavorFungibility": {"whenCanBorrow": "TryNextFlavor"}}),
@@ -48,12 +48,12 @@ def old(kind: str, spec: Any, version: str = "v1beta1") -> dict[str, Any]:
         (
             old("Cohort", {"parent": "root"}, "v1alpha1"),
             {"parentName": "root"},
-            ("spec.parent is called spec.parentName now",),
+            ("spec.parent is now called spec.parentName",),
         ),
         (
             old("MultiKueueCluster", {"kubeConfig": {"location": "east", "locationType": "Secret"}}),
             {"clusterSource": {"kubeConfig": {"location": "east", "locationType": "Secret"}}},
-            ("spec.kubeConfig moved below spec.clusterSource",),
+            ("spec.kubeConfig moved to spec.clusterSource",),
         ),
         (
             old(
@@ -61,12 +61,12 @@ def old(kind: str, spec: Any, version: str = "v1beta1") -> dict[str, Any]:
                 {"kubeConfig": {"location": "", "locationType": "Secret"}, "clusterProfileRef": {"name": "east"}},
             ),
             {"clusterSource": {"clusterProfileRef": {"name": "east"}}},
-            ("spec.clusterProfileRef moved below spec.clusterSource",),
+            ("spec.clusterProfileRef moved to spec.clusterSource",),
         ),
         (
             old("AdmissionCheck", {"controllerName": "c", "retryDelayMinutes": 15}),
             {"controllerName": "c"},
-            ("spec.retryDelayMinutes 15 is left out: v1beta2 has no such field",),
+            ("spec.retryDelayMinutes 15 is omitted: v1beta2 has no such field",),
         ),
         (
             old(

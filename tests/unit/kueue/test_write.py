@@ -5,10 +5,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from reconciler.kueue.downgrade import CannotExpressError, to_version
 from reconciler.kueue.kinds import KIND_BY_NAME, KINDS, NEWEST, KueueVersion, parse_version, served_versions
 from reconciler.kueue.rules import check_object
 from reconciler.kueue.upgrade import to_canonical
-from reconciler.kueue.write import CannotExpressError, to_version
 from reconciler.objects import Manifest
 from tests.builders import cpu_group
 from tests.unit.kueue.rule_case import case_cohort, case_object, case_queue
@@ -130,7 +130,7 @@ def test_to_version_says_it_in_the_words_of_the_version(
             case_object("MultiKueueCluster", {"clusterSource": {"kubeconfig": {}}}),
             "v1beta1",
             "0.19",
-            "spec.clusterSource.kubeconfig has no place outside of clusterSource",
+            "spec.clusterSource.kubeconfig has no equivalent outside clusterSource",
         ),
         (
             case_object("Workload", {"priorityClassRef": {"group": "g", "kind": "k", "name": "n"}}),
@@ -147,7 +147,7 @@ def test_to_version_says_it_in_the_words_of_the_version(
             "0.19",
             "spec.podSets[0].topologyRequest.podsetSliceRequiredTopologyConstraints exists in v1beta2 only",
         ),
-        (case_queue(cohort="a"), "v1beta1", "0.19", "spec.cohort is no field of v1beta2"),
+        (case_queue(cohort="a"), "v1beta1", "0.19", "spec.cohort is not a field of v1beta2"),
         (case_queue(), "v1beta2", "0.14", "Kueue 0.14 does not serve this version, it serves v1beta1"),
         (case_cohort(), "v1alpha1", "0.13", "Kueue 0.13 does not serve this version, it serves v1beta1"),
         (case_queue(), "v1beta2", "0.9", "Kueue 0.9 does not serve this version, it serves none"),

@@ -3,10 +3,13 @@
 from collections.abc import Iterable
 from typing import Any
 
-from reconciler.desired import compute_desired
-from reconciler.lint import Finding, lint, lint_spec
 from reconciler.lint.catalog.base import BASE
-from reconciler.spec import FleetFiles, FleetSpec, parse_fleet
+from reconciler.lint.model import Finding
+from reconciler.lint.run import lint, lint_spec
+from reconciler.render.compute import compute_desired
+from reconciler.spec.files import FleetFiles
+from reconciler.spec.model import FleetSpec
+from reconciler.spec.parse import parse_fleet
 from tests import fast_yaml
 from tests.builders import CLUSTERS, Document, complete, loaded, queue, quota
 

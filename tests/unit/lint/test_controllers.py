@@ -2,7 +2,7 @@
 
 import pytest
 
-from reconciler.lint import Finding
+from reconciler.lint.model import Finding
 from tests.unit.lint.lint_findings import find
 
 RIGHT = "kueue.x-k8s.io/multikueue"
@@ -31,7 +31,7 @@ def findings(controller: str, parameters: str = "") -> list[Finding]:
 def test_controller_that_looks_like_multikueue_is_told_the_right_name(controller: str) -> None:
     (finding,) = findings(controller)
     assert finding.field == "spec.controllerName"
-    assert finding.problem.startswith(f"Kueue has no controller {controller!r}: nobody answers the check")
+    assert finding.problem.startswith(f"Kueue has no controller {controller!r}: no status is ever set")
     assert finding.hint.startswith(f"write {RIGHT}; MultiKueueCluster and MultiKueueConfig are kinds of objects.")
 
 
@@ -49,7 +49,7 @@ def test_controller_in_the_domain_of_kubernetes_that_nobody_knows_is_found() -> 
 
 def test_controller_of_nodes_is_told_without_a_word_about_multikueue() -> None:
     (finding,) = findings("kueue.x-k8s.io/ProvisioningRequest")
-    assert finding.hint == f"write {NODES}. It cannot be changed once the check is on a cluster"
+    assert finding.hint == f"write {NODES}. It is immutable once the check is on a cluster"
 
 
 @pytest.mark.parametrize("controller", [RIGHT, NODES, "example.org/budget", "budget"])

@@ -1,6 +1,6 @@
 """The page about lint says what the rules say."""
 
-from reconciler.lint import RULES
+from reconciler.lint.catalog import RULES
 from reconciler.lint.docs import rules_markdown
 from tests.support import ROOT
 

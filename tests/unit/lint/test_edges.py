@@ -4,10 +4,11 @@ import time
 
 import pytest
 
-from reconciler.desired import compute_desired
 from reconciler.kueue.kinds import KINDS
-from reconciler.lint import lint, lint_spec
-from reconciler.spec import FleetFiles, parse_fleet
+from reconciler.lint.run import lint, lint_spec
+from reconciler.render.compute import compute_desired
+from reconciler.spec.files import FleetFiles
+from reconciler.spec.parse import parse_fleet
 from tests.support import ROOT
 from tests.unit.lint.lint_findings import find, parse_snippet, rules_of
 
@@ -84,7 +85,7 @@ spec: {size: 4, jobLabels: {kueue.x-k8s.io/queue-name: jobs}, containers: [{imag
 """
     found = {finding.rule: finding.problem for finding in find(snippet)}
     assert found.keys() == {"KF017", "KF052"}
-    assert found["KF052"].startswith("MultiKueue sends its workloads to east, where")
+    assert found["KF052"].startswith("MultiKueue sends its workloads to east, which")
 
 
 def test_namespace_that_only_the_manager_has_is_found_where_jobs_are_sent() -> None:
@@ -104,7 +105,7 @@ kind: Namespace
 metadata: {name: far, annotations: {kfleet.dev/clusters: manager}}
 """
     (problem,) = [finding.problem for finding in find(snippet) if finding.rule == "KF052"]
-    assert problem.startswith("the fleet has namespace far on the manager and not on east")
+    assert problem.startswith("the fleet has namespace far on the manager but not on east")
     assert "KF052" not in rules_of(snippet.replace("clusters: manager", "clusters: all"))
 
 
@@ -120,7 +121,7 @@ def test_worker_of_an_old_release_is_fine_under_an_old_manager() -> None:
 def test_too_many_workers_of_the_newest_release_have_one_way_out() -> None:
     workers = "---\n".join(f"kind: Cluster\nmetadata: {{name: w{n}}}\nspec: {{role: worker}}\n" for n in range(20))
     (finding,) = find(f"{workers}---\n{DISPATCHED}")
-    assert finding.problem == "the queue has 21 workers, MultiKueue of Kueue 0.19 takes at most 20"
+    assert finding.problem == "the queue has 21 workers, but MultiKueue of Kueue 0.19 allows at most 20"
     assert finding.hint == "split it into queues of one cohort, each with a part of the workers"
 
 
@@ -207,7 +208,7 @@ def test_too_many_workers_of_an_old_release_have_two_ways_out() -> None:
     old = 'kind: Cluster\nmetadata: {name: hub}\nspec: {role: manager, kueue: {version: "0.15"}}\n---\n'
     workers = "---\n".join(f"kind: Cluster\nmetadata: {{name: w{n}}}\nspec: {{role: worker}}\n" for n in range(10))
     (finding,) = find(f"{old}{workers}---\n{DISPATCHED}")
-    assert finding.hint.startswith("upgrade the manager's Kueue, which then takes 20, or split it")
+    assert finding.hint.startswith("upgrade the manager's Kueue, which then allows 20, or split it")
     more = workers.replace("name: w", "name: v")
     (finding,) = find(f"{old}{workers}---\n{more}---\n{DISPATCHED}")
     assert finding.hint.startswith("split it")

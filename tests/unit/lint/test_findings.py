@@ -2,7 +2,7 @@
 
 from textwrap import dedent
 
-from reconciler.lint import Severity
+from reconciler.lint.model import Severity
 from tests.unit.lint.lint_findings import completed, find, find_text, parse_snippet
 
 HEAD = """\
@@ -48,7 +48,7 @@ def test_finding_points_to_the_line_of_a_native_field() -> None:
 
 def test_finding_of_a_generated_object_names_it_at_its_document() -> None:
     (finding,) = find(STRICT)
-    assert finding.problem.startswith("east/ClusterQueue/research: with StrictFIFO a first job")
+    assert finding.problem.startswith("east/ClusterQueue/research: with StrictFIFO, a first job")
     assert finding.field == "spec.queueingStrategy"
     assert finding.place == parse_snippet(STRICT).queues[0].document.place()
 
@@ -84,8 +84,8 @@ spec:
   quota: [{flavor: cpu, resources: {cpu: 120}}]
 """
     assert [finding.problem for finding in find(snippet)] == [
-        "the queues get 120 cpu of flavor cpu, its capacity is 100 (on west)",
-        "the queues get 190 cpu of flavor cpu, its capacity is 100 (on east)",
+        "the queues get 120 cpu of flavor cpu, but its capacity is 100 (on west)",
+        "the queues get 190 cpu of flavor cpu, but its capacity is 100 (on east)",
     ]
 
 

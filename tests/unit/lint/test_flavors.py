@@ -73,7 +73,7 @@ spec:
 def test_overlap_of_equal_labels_is_told_once() -> None:
     found = find(flavors("nodeLabels: {pool: a}", "nodeLabels: {pool: a}"))
     assert [(finding.rule, finding.problem) for finding in found] == [
-        ("KF056", "east/ResourceFlavor/fast: nodes of flavor cpu carry all labels of fast too: they are counted twice")
+        ("KF056", "east/ResourceFlavor/fast: nodes of flavor cpu also have all labels of fast: they are counted twice")
     ]
 
 

@@ -2,7 +2,7 @@
 
 from tests.unit.lint.lint_findings import find
 
-CARRIED = """\
+DOWNSYNCED = """\
 kind: Queue
 metadata: {name: research}
 spec:
@@ -20,7 +20,7 @@ spec: {kubestellar: SETTINGS}
 
 
 def problems(settings: str) -> list[tuple[str, str]]:
-    return [(finding.rule, finding.problem) for finding in find(CARRIED.replace("SETTINGS", settings))]
+    return [(finding.rule, finding.problem) for finding in find(DOWNSYNCED.replace("SETTINGS", settings))]
 
 
 def test_carried_queue_is_clean() -> None:
@@ -29,22 +29,22 @@ def test_carried_queue_is_clean() -> None:
 
 def test_clusters_with_the_same_labels_cannot_be_told_apart() -> None:
     assert problems("{selectBy: [site]}") == [
-        ("KF043", "KubeStellar cannot tell it from east: both are site=cnaf, and a job would run on both")
+        ("KF043", "KubeStellar cannot distinguish it from east: both are site=cnaf, so a job would run on both")
     ]
 
 
 def test_cluster_without_the_label_is_never_found() -> None:
     assert problems("{selectBy: [name, zone]}") == [
-        ("KF043", "has no label zone, by which KubeStellar finds its clusters"),
-        ("KF043", "has no label zone, by which KubeStellar finds its clusters"),
+        ("KF043", "has no label zone, by which KubeStellar selects clusters"),
+        ("KF043", "has no label zone, by which KubeStellar selects clusters"),
     ]
 
 
 def test_name_of_a_cluster_has_to_fit_into_a_label() -> None:
-    text = CARRIED.replace("SETTINGS", "{}").replace("name: west", f"name: {'w' * 64}")
+    text = DOWNSYNCED.replace("SETTINGS", "{}").replace("name: west", f"name: {'w' * 64}")
     (finding,) = find(text)
     assert finding.rule == "KF043"
-    assert finding.problem == "its name has 64 characters, and a label, by which a job says where it goes, takes 63"
+    assert finding.problem == "its name has 64 characters, but as a label of each job it may have at most 63"
 
 
 def test_weight_of_a_cluster_that_is_not_there_is_found() -> None:
@@ -53,7 +53,7 @@ def test_weight_of_a_cluster_that_is_not_there_is_found() -> None:
 
 
 def test_quota_of_the_manager_names_flavors_that_exist() -> None:
-    text = CARRIED.replace("SETTINGS", "{}").replace(
+    text = DOWNSYNCED.replace("SETTINGS", "{}").replace(
         "  dispatch: kubestellar\n", "  dispatch: kubestellar\n  managerQuota: [{flavor: cup, resources: {cpu: 1}}]\n"
     )
     ((rule, problem),) = [(finding.rule, finding.problem) for finding in find(text)]

@@ -94,3 +94,10 @@ spec:
     found = [one for one in find(f"{master(connector='nats://user:s3cret@nats')}---\n{flavor}") if one.rule == "KF098"]
     assert [one.field for one in found] == (["spec.capacity.nats.connector"] if is_other else [])
     assert not any("s3cret" in str(one) for one in found)
+
+
+def test_connector_with_a_server_that_the_login_does_not_name_is_an_error() -> None:
+    fleet = "kind: Fleet\nmetadata: {name: example}\nspec: {nats: [{servers: [known], token: {env: T}}]}\n---\n"
+    assert rules_of(fleet + master(connector="nats://known")) == set()
+    (finding,) = find(fleet + master(connector="nats://known,nats://evil"))
+    assert finding.rule == "KF098" and finding.problem.endswith("not for evil:4222")

@@ -56,16 +56,21 @@ def test_borrowing_is_not_judged_where_the_limit_binds_on_another_cluster() -> N
 def test_borrowing_tells_what_the_cohort_lends_at_most() -> None:
     lender = native_night(20, limits={"lendingLimit": "2500m"}, **RECLAIM)
     (finding,) = find(science_queue({"cpu": 5}, {"borrowingLimit": {"cpu": 8}}), COHORT, lender)
-    assert finding.problem.endswith("the limit of 8 cpu of flavor cpu never binds: the cohort lends at most 2500m")
+    assert finding.problem.endswith(
+        "the limit of 8 cpu of flavor cpu never takes effect: the cohort lends at most 2500m"
+    )
 
 
 def test_capacity_counts_native_queues_and_headroom() -> None:
     assert rules_of(COHORT, native_night(50)) == set()
     (finding,) = find(COHORT, native_night(51))
-    assert finding.problem == "the queues get 101 cpu of flavor cpu, its capacity is 100 (on east)"
+    assert finding.problem == "the queues get 101 cpu of flavor cpu, but its capacity is 100 (on east)"
     fleet = fleet_document("example", policy={"capacity": {"headroom": "10%"}})
     (finding,) = find(fleet, science_queue({"cpu": 95}), COHORT)
-    assert finding.problem == "the queues get 95 cpu of flavor cpu, its capacity is 90 less a headroom of 10% (on east)"
+    assert (
+        finding.problem
+        == "the queues get 95 cpu of flavor cpu, but its capacity is 90 less a headroom of 10% (on east)"
+    )
 
 
 def test_borrowing_is_not_judged_before_the_capacity_is_seen() -> None:
@@ -141,7 +146,9 @@ def test_manager_quota_is_limited_as_quota_is() -> None:
 def test_sum_of_infinite_quotas_is_not_told_a_second_time() -> None:
     infinite = science_queue({"cpu": 1000000000}, dispatch="multikueue")
     found = [finding.problem for finding in find(OBSERVED, infinite, COHORT)]
-    assert len(found) == 1 and found[0].startswith("east/ClusterQueue/research: 1G cpu of flavor cpu is no amount")
+    assert len(found) == 1 and found[0].startswith(
+        "east/ClusterQueue/research: 1G cpu of flavor cpu is more than any cluster has"
+    )
 
 
 def test_memory_is_infinite_where_no_machine_has_so_much() -> None:

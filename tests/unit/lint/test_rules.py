@@ -2,7 +2,8 @@
 
 import pytest
 
-from reconciler.lint import RULES, Rule, Severity
+from reconciler.lint.catalog import RULES
+from reconciler.lint.model import Rule, Severity
 from tests.unit.lint.lint_findings import find
 
 FLEET_RULES = [rule for rule in RULES if rule.id < "KF100"]

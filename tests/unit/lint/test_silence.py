@@ -42,7 +42,7 @@ spec: {nodeLabels: {disk: very fast}}
 def test_silence_that_finds_nothing_is_a_warning() -> None:
     (finding,) = find(silenced_tenant("KF068: on purpose", "research"))
     assert finding.rule == "KF099"
-    assert finding.problem == "KF068 finds nothing here that could be silenced"
+    assert finding.problem == "KF068 finds nothing here to silence"
     assert finding.field == 'metadata.annotations["kfleet.dev/lint-ignore"]'
 
 

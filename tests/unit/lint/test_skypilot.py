@@ -23,7 +23,7 @@ metadata: {{name: astro}}
 spec: {{namespaces: [astro], queue: research, skypilot: {{}}}}
 """
 PODS = ", kueue: {config: {integrations: {frameworks: {add: [pod]}}}}"
-UNSAID = "nothing in the fleet says that the Kueue of {} manages plain pods"
+UNSAID = "the fleet does not configure the Kueue of {} to manage plain pods"
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_team_of_a_queue_that_kubestellar_serves_is_told_to_take_another() -> No
     """And nothing else: to manage pods on the manager would not help."""
     (finding,) = find(FLEET.format(dispatch="kubestellar", hub="", east=""))
     assert (finding.rule, finding.field) == ("KF097", "spec.queue")
-    assert "carries none" in finding.problem and "dispatch none or multikueue" in finding.hint
+    assert "supports none" in finding.problem and "dispatch none or multikueue" in finding.hint
 
 
 def test_team_whose_queue_does_not_exist_is_told_that_alone() -> None:

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from reconciler.desired.monitoring.alerts import rule_groups
-from reconciler.desired.monitoring.objects import all_dashboards
+from reconciler.monitoring.alerts import rule_groups
+from reconciler.monitoring.render import all_dashboards
 
 _LEGEND = re.compile(r"\{\{(\w+)\}\}")
 _IN_TEXT = re.compile(r"\$labels\.(\w+)")

@@ -6,12 +6,12 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.desired import compute_desired
-from reconciler.desired.monitoring.alerts import rule_groups
-from reconciler.desired.monitoring.gpus import DCGM_METRICS
-from reconciler.desired.monitoring.grafana import COLUMNS, Dashboard, dashboard_json
-from reconciler.desired.monitoring.objects import all_dashboards
+from reconciler.monitoring.alerts import rule_groups
+from reconciler.monitoring.dashboards import DCGM_METRICS
+from reconciler.monitoring.grafana import COLUMNS, Dashboard, dashboard_json
+from reconciler.monitoring.render import all_dashboards
 from reconciler.objects import Manifest
+from reconciler.render.compute import compute_desired
 from tests import fast_yaml
 from tests.support import ROOT
 from tests.unit.monitoring.names import expressions, named_metrics

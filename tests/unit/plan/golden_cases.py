@@ -1,31 +1,34 @@
 """Golden cases: a story, what is given, and the plan that is wanted, in one file each."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from reconciler.credential import Endpoint, read_credential
-from reconciler.desired import compute_desired
-from reconciler.kueue.configuration import Settings
-from reconciler.leavers import Leavers, Seat
-from reconciler.links import Links
+from reconciler.kueue.configuration import KueueSettings
+from reconciler.kueue_config.model import SeenConfiguration
+from reconciler.multikueue.model import ClusterFacts, ConfigMembership, Links, WorkerRemovals
+from reconciler.multikueue.token import ApiEndpoint, read_credential
 from reconciler.objects import ClusterName
-from reconciler.observed import Observations
-from reconciler.plan import Looks, Plan, make_plan
-from reconciler.prediction import Prediction
-from reconciler.rollout import SeenConfiguration
-from reconciler.spec import FleetSpec
+from reconciler.plan.make import Comparison, make_plan
+from reconciler.plan.model import Plan
+from reconciler.render.compute import compute_desired
+from reconciler.snapshot.model import Observations
+from reconciler.spec.files import SpecSource
+from reconciler.spec.model import FleetSpec
+from reconciler.state.model import Prediction
+from reconciler.state.queues import HOLD
 from tests import fast_yaml
 from tests.unit.plan.paper_clusters import (
     PaperClusters,
     applied_clusters,
-    departed,
     parse,
     plan_of,
     predictions_of,
     read_manifest,
+    removed,
     view_of,
 )
 
@@ -53,15 +56,30 @@ def plan_of_case(case: GoldenCase) -> Plan:
     given = case.given
     spec = parse(given.get("fleet", ""))
     paper_clusters = _paper_clusters(given)
+    if "home" in given:
+        known = {name: replace(one, home=given["home"]) for name, one in paper_clusters.inventories.items()}
+        paper_clusters = replace(paper_clusters, inventories=known)
+    if "sources" in given:
+        spec, paper_clusters = _sourced(spec, paper_clusters, *given["sources"])
     if not given.get("answers"):
-        leavers = _leavers(spec, paper_clusters, given.get("leavers"))
-        configurations, links = _configurations(given.get("configuration")), _links(given.get("links"))
-        return plan_of(spec, paper_clusters, given.get("confirmed"), leavers, configurations, Observations(links=links))
+        removals = _removals(spec, paper_clusters, given.get("leavers"))
+        configurations, links = (
+            _configurations(given.get("configuration")),
+            _links(given.get("links"), given.get("former_jobs", {})),
+        )
+        seen = Observations(links=links)
+        return plan_of(spec, paper_clusters, given.get("confirmed"), removals, configurations, seen)
     (cluster,) = spec.clusters
     view = view_of(spec, cluster, paper_clusters)
     asked = predictions_of(spec, compute_desired(spec).objects, view)
     predictions = [_answered(prediction, given["answers"]) for prediction in asked]
-    return make_plan(spec, Looks([view], {view.name: predictions}))
+    return make_plan(spec, Comparison([view], {view.name: predictions}))
+
+
+def _sourced(spec: FleetSpec, before: PaperClusters, old: str, new: str) -> tuple[FleetSpec, PaperClusters]:
+    """The overlays with which the fleet was applied, and is now."""
+    inventories = {name: replace(one, source=SpecSource(overlay=old)) for name, one in before.inventories.items()}
+    return replace(spec, source=SpecSource(overlay=new)), replace(before, inventories=inventories)
 
 
 def _configurations(given: dict[str, Any] | None) -> dict[ClusterName, SeenConfiguration]:
@@ -86,27 +104,33 @@ def _configurations(given: dict[str, Any] | None) -> dict[ClusterName, SeenConfi
     return {hub: seen}
 
 
-def _links(given: list[str] | None) -> Links | None:
-    """Workers that can be reached, and for which the manager has no token yet."""
+def _links(given: list[str] | None, former_jobs: Mapping[str, int]) -> Links | None:
+    """Workers that can be reached, and for which the manager has no token yet; some with jobs of another manager."""
     if given is None:
         return None
+    facts = {ClusterName(name): ClusterFacts(former_jobs=count) for name, count in former_jobs.items()}
     names = [ClusterName(name) for name in given]
-    endpoints = {name: Endpoint(f"https://{name}") for name in names}
+    endpoints = {name: ApiEndpoint(f"https://{name}") for name in names}
     missing = {name: read_credential(None) for name in names}
-    return Links(datetime(2026, 3, 1, tzinfo=UTC), "uid-of-hub", Settings(("batch/job",)), endpoints, missing)
+    return Links(
+        datetime(2026, 3, 1, tzinfo=UTC), "uid-of-hub", KueueSettings(("batch/job",)), endpoints, missing, facts=facts
+    )
 
 
-def _leavers(spec: FleetSpec, paper_clusters: PaperClusters, given: dict[str, Any] | None) -> Leavers | None:
-    """`seats` as they were seen; `departed` are clusters that the fleet does not name any more."""
+def _removals(spec: FleetSpec, paper_clusters: PaperClusters, given: dict[str, Any] | None) -> WorkerRemovals | None:
+    """`memberships` as they were seen; `removed` are clusters that the fleet does not name any more."""
     if given is None:
         return None
     silent = dict.fromkeys(paper_clusters.unreachable, "connection refused")
-    gone = (departed(spec, paper_clusters, name, silent.get(name, "")) for name in given.get("departed", ()))
-    return Leavers(tuple(Seat(**seat) for seat in given.get("seats", ())), tuple(gone))
+    gone = (removed(spec, paper_clusters, name, silent.get(name, "")) for name in given.get("departed", ()))
+    return WorkerRemovals(tuple(ConfigMembership(**membership) for membership in given.get("seats", ())), tuple(gone))
 
 
 def _paper_clusters(given: dict[str, Any]) -> PaperClusters:
-    """`before` was applied, `others` have other managers, `edits` came after, `patches` are the server's own."""
+    """`before` was applied, `others` have other managers, `edits` came after, `patches` are the server's own.
+
+    `stopped` are queues that kfleet was about to delete.
+    """
     paper_clusters = applied_clusters(parse(given["before"])) if "before" in given else PaperClusters()
     for entry in given.get("others", ()):
         cluster = ClusterName(entry.get("cluster", "hub"))
@@ -115,6 +139,8 @@ def _paper_clusters(given: dict[str, Any]) -> PaperClusters:
         paper_clusters = paper_clusters.edited(entry["object"], entry["change"], entry["by"])
     for entry in given.get("patches", ()):
         paper_clusters = paper_clusters.patched(entry["object"], entry["change"])
+    for name in given.get("stopped", ()):
+        paper_clusters = paper_clusters.stopped(name, HOLD)
     for name in given.get("gone", ()):
         paper_clusters = paper_clusters.without(name)
     for what in given.get("unseen", ()):

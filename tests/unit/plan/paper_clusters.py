@@ -1,26 +1,33 @@
 """Fleets and clusters as values, and the plan that is made of them."""
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from reconciler.desired import DesiredObject, compute_observed, offline_api, written
 from reconciler.kueue.kinds import GROUP, KIND_BY_NAME
-from reconciler.leavers import Departed, Leavers
+from reconciler.kueue_config.model import SeenConfiguration
+from reconciler.multikueue.model import RemovedCluster, WorkerRemovals
 from reconciler.objects import ClusterName, Gap, Manifest, Ref, ref_of
-from reconciler.observed import NOTHING_SEEN, Observations
-from reconciler.ownership.applyset import Inventory, SetName
-from reconciler.ownership.dress import dress, with_record
-from reconciler.ownership.fields import is_settled
-from reconciler.ownership.memory import Address, remembered_cluster
-from reconciler.ownership.stopped import is_stopped
-from reconciler.plan import Looks, Plan, make_plan
-from reconciler.prediction import ClusterView, Prediction
-from reconciler.rollout import SeenConfiguration
-from reconciler.spec import FleetFiles, FleetSpec, parse_fleet
-from reconciler.spec.model import Access, Cluster
+from reconciler.plan.make import Comparison, make_plan
+from reconciler.plan.model import Plan
+from reconciler.plan.servers import SharedServers, find_shared_servers
+from reconciler.render.baseline import compute_observed
+from reconciler.render.model import DesiredObject
+from reconciler.render.served_version import offline_api, written
+from reconciler.snapshot.model import NOTHING_SEEN, Observations
+from reconciler.spec.files import FleetFiles
+from reconciler.spec.model import AccessSpec, Cluster, FleetSpec
+from reconciler.spec.parse import parse_fleet
+from reconciler.state.applyset import Inventory, SetName
+from reconciler.state.cluster_memory import Address, remembered_cluster
+from reconciler.state.dry_run import compare
+from reconciler.state.manual_edits import unnamed_fields, without
+from reconciler.state.model import ClusterView, Prediction
+from reconciler.state.queues import EVICT, STOPPER, letting_go, stopping
+from reconciler.state.tracking import add_tracking_metadata, with_record
 from tests import fast_yaml
 from tests.builders import Document, cluster_document, complete, loaded
-from tests.unit.ownership.server import applied, edited, merged
+from tests.unit.state.server import applied, edited, merged, without_field
 
 HUB = ClusterName("hub")
 REVISION = "c0ffee5eed1dea5c0de7ab1eca5cade5decade42"
@@ -49,7 +56,8 @@ def parse(*snippets: Document | str) -> FleetSpec:
     kinds = {document["kind"] for document in documents}
     documents += [fast_yaml.safe_load(POLICY)] if "Fleet" not in kinds else []
     documents += [fast_yaml.safe_load(STANDALONE)] if "Cluster" not in kinds else []
-    text = fast_yaml.safe_dump_all([complete(document) for document in documents], sort_keys=False)
+    # JSON is YAML too, and written sooner.
+    text = "\n---\n".join(json.dumps(complete(document), ensure_ascii=False) for document in documents)
     return parse_fleet(FleetFiles("test", REVISION, {"fleet/all.yaml": text.encode()}))
 
 
@@ -62,6 +70,7 @@ class PaperClusters:
     uids: Mapping[ClusterName, str] = field(default_factory=dict)
     gaps: tuple[Gap, ...] = ()
     unreachable: frozenset[ClusterName] = frozenset()
+    fleets: Mapping[str, str] = field(default_factory=dict)
 
     def edited(self, name: str, change: Manifest, manager: str = "kubectl-edit") -> "PaperClusters":
         """With one object changed by another field manager; `name` is how a ref is printed."""
@@ -72,6 +81,13 @@ class PaperClusters:
         """With something in an object that has no field manager: metadata that the server sets, a status."""
         ref = self.find(name)
         return replace(self, objects={**self.objects, ref: merged(self.objects[ref], change)})
+
+    def stopped(self, name: str, policy: str = EVICT) -> "PaperClusters":
+        """With a queue that kfleet has stopped to delete it."""
+        ref = self.find(name)
+        live = self.objects[ref]
+        stop = stopping(letting_go(live), live["metadata"].get("uid", ""), policy)
+        return replace(self, objects={**self.objects, ref: applied(stop, live, STOPPER).manifest})
 
     def without(self, name: str) -> "PaperClusters":
         gone = self.find(name)
@@ -100,7 +116,7 @@ def applied_clusters(
     """The clusters after everything that a fleet wants was applied."""
     start = before or PaperClusters()
     written_ones = {
-        entry.ref: applied(with_record(wanted_of(spec, entry), entry, None), start.objects.get(entry.ref)).manifest
+        entry.ref: after_apply(with_record(wanted_of(spec, entry), entry, None), start.objects.get(entry.ref))
         for entry in compute_observed(spec, seen).objects
     }
     inventories = {
@@ -112,30 +128,48 @@ def applied_clusters(
     return replace(start, objects={**start.objects, **written_ones}, inventories=inventories)
 
 
+def after_apply(wanted: Manifest, live: Manifest | None) -> Manifest:
+    """As apply leaves an object: without what others set where git alone decides."""
+    after = applied(wanted, live).manifest
+    unnamed = unnamed_fields(after, wanted, "kfleet")
+    for one in unnamed:
+        entries = [without_field(entry, one.keys) for entry in after["metadata"]["managedFields"]]
+        after = merged(after, {"metadata": {"managedFields": [entry for entry in entries if entry["fieldsV1"]]}})
+    return without(after, unnamed)
+
+
 def plan_of(
     spec: FleetSpec,
     paper_clusters: PaperClusters,
     confirmed: int | None = None,
-    leavers: Leavers | None = None,
+    removals: WorkerRemovals | None = None,
     configurations: Mapping[ClusterName, SeenConfiguration] | None = None,
     seen: Observations = NOTHING_SEEN,
 ) -> Plan:
-    desired = compute_observed(spec, replace(seen, leavers=leavers))
-    departed = [entry.cluster for entry in leavers.departed] if leavers else []
-    views = [view_of(spec, cluster, paper_clusters) for cluster in (*spec.clusters, *departed)]
+    removed = [entry.cluster for entry in removals.removed] if removals else []
+    everyone = [view_of(spec, cluster, paper_clusters) for cluster in (*spec.clusters, *removed)]
+    shared = find_shared_servers(spec, everyone)
+    views = [view for view in everyone if view.name not in shared.forgotten]
+    waiting = replace(removals, removed=_not_forgotten(removals, shared)) if removals else None
+    desired = compute_observed(shared.counted(spec), replace(seen, removals=waiting))
     predictions = {
         view.name: predictions_of(spec, desired.of_cluster(view.name), view) if view.is_reachable else ()
         for view in views
     }
-    looks = Looks(views, predictions, desired.gaps, desired.leaving, configurations or {})
+    looks = Comparison(views, predictions, desired.gaps, desired.leaving, configurations or {}, shared=shared)
+    looks = replace(looks, former_jobs=seen.links.former_jobs if seen.links else {})
     return make_plan(spec, looks, confirmed_deletes=confirmed)
 
 
-def departed(spec: FleetSpec, paper_clusters: PaperClusters, name: str, problem: str = "") -> Departed:
+def _not_forgotten(removals: WorkerRemovals, shared: SharedServers) -> tuple[RemovedCluster, ...]:
+    return tuple(entry for entry in removals.removed if entry.cluster.name not in shared.forgotten)
+
+
+def removed(spec: FleetSpec, paper_clusters: PaperClusters, name: str, problem: str = "") -> RemovedCluster:
     """A cluster that is not in the spec any more, with the queues that it holds."""
-    cluster = remembered_cluster(name, Address("kueue-system", Access()), spec.fleet.document)
+    cluster = remembered_cluster(name, Address("kueue-system", AccessSpec()), spec.fleet.document)
     queues = () if problem else (live for ref, live in paper_clusters.objects.items() if _is_queue_on(ref, name))
-    return Departed(cluster, tuple(queues), problem)
+    return RemovedCluster(cluster, tuple(queues), problem)
 
 
 def _is_queue_on(ref: Ref, cluster: str) -> bool:
@@ -150,7 +184,8 @@ def view_of(spec: FleetSpec, cluster: Cluster, paper_clusters: PaperClusters) ->
     gaps = tuple(gap for gap in paper_clusters.gaps if gap.cluster == name)
     uid = paper_clusters.uids.get(name, uid_of(name))
     listed = frozenset((GROUP, kind) for kind in KIND_BY_NAME) - {_kind_of(gap) for gap in gaps}
-    return ClusterView(name, set_name, uid, {}, live, paper_clusters.inventories.get(name), gaps, listed)
+    inventory = paper_clusters.inventories.get(name)
+    return ClusterView(name, set_name, uid, {}, live, inventory, gaps, listed, paper_clusters.fleets)
 
 
 def _kind_of(gap: Gap) -> tuple[str, str]:
@@ -162,18 +197,20 @@ def predictions_of(spec: FleetSpec, entries: Iterable[DesiredObject], view: Clus
     return tuple(predicted(entry, wanted_of(spec, entry), view.live.get(entry.ref)) for entry in entries)
 
 
-def predicted(entry: DesiredObject, dressed: Manifest, live: Manifest | None) -> Prediction:
-    wanted = with_record(dressed, entry, live)
-    if live is not None and is_settled(live, wanted, "kfleet") and not is_stopped(live):
-        return Prediction(entry, wanted, live, is_settled=True)
-    answer = applied(wanted, live)
-    return Prediction(entry, wanted, live, answer.manifest, answer.conflicts)
+def predicted(entry: DesiredObject, annotate_for_argocd: Manifest, live: Manifest | None) -> Prediction:
+    first = compare(Prediction(entry, annotate_for_argocd), live)
+    if first.is_settled:
+        return first
+    answer = applied(first.wanted, live)
+    return first._replace(result=answer.manifest, conflicts=answer.conflicts)
 
 
 def wanted_of(spec: FleetSpec, entry: DesiredObject) -> Manifest:
     first, *_ = spec.clusters
     cluster = next((cluster for cluster in spec.clusters if cluster.name == entry.ref.cluster), first)
-    return dress(written(entry, offline_api(cluster)), entry, SetName(spec.fleet.name, cluster.kueue.namespace))
+    return add_tracking_metadata(
+        written(entry, offline_api(cluster)), entry, SetName(spec.fleet.name, cluster.kueue.namespace)
+    )
 
 
 def uid_of(cluster: str) -> str:

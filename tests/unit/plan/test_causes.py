@@ -5,15 +5,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from reconciler.credential import Endpoint, SeenCredential
-from reconciler.kueue.configuration import Settings
-from reconciler.links import Links
+from reconciler.kueue.configuration import KueueSettings
+from reconciler.multikueue.model import Links
+from reconciler.multikueue.token import ApiEndpoint, SeenCredential
 from reconciler.objects import ClusterName, Manifest
-from reconciler.observed import FlavorPlace, Observations, Pool, PoolPlace
-from reconciler.ownership.dress import WANTED
-from reconciler.plan import Plan
-from reconciler.plan.model import Cause
+from reconciler.plan.model import Cause, Plan
 from reconciler.quantity import parse as quantity
+from reconciler.snapshot.model import FlavorKey, Observations, Pool, PoolKey
+from reconciler.state.tracking import WANTED
 from tests.builders import flavor, open_queue
 from tests.unit.plan.paper_clusters import HUB_AND_EAST, PaperClusters, applied_clusters, parse, plan_of
 
@@ -86,11 +85,11 @@ def with_quotas(paper_clusters: PaperClusters, edits: Mapping[int, Manifest]) ->
 
 def seen_nodes(cpu: str, memory: str = "8Gi") -> Observations:
     amounts = {"cpu": quantity(cpu), "memory": quantity(memory), "pods": quantity("100")}
-    return Observations(capacities={FlavorPlace(ClusterName("hub"), "cpu"): amounts}, pools=())
+    return Observations(capacities={FlavorKey(ClusterName("hub"), "cpu"): amounts}, pools=())
 
 
 def seen_pools(**cpus: str) -> Observations:
-    pools = (Pool(PoolPlace("nats:4222", "s", name), {"cpu": quantity(cpu)}) for name, cpu in cpus.items())
+    pools = (Pool(PoolKey("nats:4222", "s", name), {"cpu": quantity(cpu)}) for name, cpu in cpus.items())
     return Observations(pools=tuple(pools))
 
 
@@ -218,4 +217,6 @@ def test_role_that_follows_the_managers_kueue_changes_by_observation() -> None:
 def links_of(*frameworks: str) -> Links:
     east = ClusterName("east")
     gone = {east: SeenCredential(problem="the manager has no token yet")}
-    return Links(datetime(2026, 3, 1, tzinfo=UTC), "uid", Settings(frameworks), {east: Endpoint("https://east")}, gone)
+    return Links(
+        datetime(2026, 3, 1, tzinfo=UTC), "uid", KueueSettings(frameworks), {east: ApiEndpoint("https://east")}, gone
+    )

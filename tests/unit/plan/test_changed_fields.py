@@ -2,11 +2,11 @@ from typing import Any
 
 import pytest
 
-from reconciler.ownership.content import content
-from reconciler.plan.fields import differences, digest, path_text
+from reconciler.plan.fields import differences, path_text
 from reconciler.plan.model import Cause
-from tests.unit.ownership.server import merged
+from reconciler.state.values import content, digest
 from tests.unit.plan.paper_clusters import QUEUE, applied_clusters, parse, plan_of
+from tests.unit.state.server import merged
 
 NIGHT = "hub/ClusterQueue/night"
 QUOTA = {"resourceGroups": [{"flavors": [{"name": "cpu", "resources": [{"name": "cpu", "nominalQuota": "9"}]}]}]}

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.kueue.cohorts import find_cycles
 from reconciler.kueue.kinds import CANONICAL, GROUP
+from reconciler.kueue.quota_tree import find_cycles
 from reconciler.objects import ClusterName, Manifest, Ref, ref_of
-from reconciler.ownership.takeover import CLIENT_SIDE
-from reconciler.plan import Action, Change, Reason, Refused
 from reconciler.plan.cohorts import order_cohorts
+from reconciler.plan.model import Action, Change, Reason, Refused
+from reconciler.state.takeover import CLIENT_SIDE
 from tests.builders import native
-from tests.unit.ownership.server import entry_of, merged
+from tests.unit.state.server import entry_of, merged
 
 HUB = ClusterName("hub")
 NAMES = "abcdefg"

@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from reconciler.plan import Action, Change, Reason, Refusal, Refused
-from reconciler.plan.configuration import decide_configuration
-from reconciler.plan.fields import digest
-from reconciler.plan.frameworks import ready_workers
-from reconciler.rollout import PREVIOUS, SeenConfiguration
-from reconciler.spec.choices import Conflicts, Policy
+from reconciler.kueue_config.model import PREVIOUS, SeenConfiguration
+from reconciler.kueue_config.plan import decide_configuration, ready_workers
+from reconciler.plan.model import Action, Change, Reason, Refusal, Refused
+from reconciler.spec.enums import Conflicts, Policy
+from reconciler.state.values import digest
 from tests.unit.plan.paper_clusters import HUB, parse
 
 TEXT = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\nclientConnection: {qps: 30}\n"
@@ -54,7 +53,7 @@ def test_configuration_that_another_tool_keeps_is_refused_unless_the_policy_take
     kept = replace(SEEN, metadata={where: {mark: "x"}})
     refusal = refusal_of(kept)
     assert refusal.reason is Refused.CONTESTED
-    assert refusal.problem.startswith(f"{tool} keeps it and would write it back; ")
+    assert refusal.problem.startswith(f"{tool} manages it and would revert it; ")
     assert change_of(kept, Conflicts.TAKE).action is Action.UPDATE
 
 
@@ -83,7 +82,7 @@ def test_configuration_whose_restart_was_not_seen_to_end_is_not_taken_for_one_th
 def test_configuration_of_a_helm_release_is_changed_with_a_warning() -> None:
     change = change_of(replace(SEEN, metadata={"annotations": {"meta.helm.sh/release-name": "kueue"}}))
     assert change.notes[1] == (
-        "the Helm release kueue holds it too: an upgrade writes its own values until kfleet runs again"
+        "the Helm release kueue also owns it: an upgrade writes its own values until kfleet runs again"
     )
 
 

@@ -4,15 +4,14 @@ from typing import Any
 
 import pytest
 
-from reconciler.desired import compute_desired
+from reconciler.kueue.references import referrers
 from reconciler.objects import Gap
-from reconciler.ownership.takeover import CLIENT_SIDE, PYTHON_CLIENT
-from reconciler.plan import Action, Change, Reason, Refusal, Refused
-from reconciler.plan.objects import Judge, decide
-from reconciler.plan.references import references
-from reconciler.prediction import Prediction
-from reconciler.spec.choices import Adopt, Conflicts, Policy
-from tests.unit.ownership.server import entry_of, merged
+from reconciler.plan.model import Action, Change, Reason, Refusal, Refused
+from reconciler.plan.objects import PlanContext, decide
+from reconciler.render.compute import compute_desired
+from reconciler.spec.enums import Adopt, Conflicts, Policy
+from reconciler.state.model import Prediction
+from reconciler.state.takeover import CLIENT_SIDE, PYTHON_CLIENT
 from tests.unit.plan.paper_clusters import (
     HUB,
     QUEUE,
@@ -24,6 +23,7 @@ from tests.unit.plan.paper_clusters import (
     read_manifest,
     view_of,
 )
+from tests.unit.state.server import entry_of, merged
 
 NIGHT = "hub/ClusterQueue/night"
 THEIRS = read_manifest(
@@ -39,8 +39,8 @@ def judged(
     (cluster,) = SPEC.clusters
     view = view_of(SPEC, cluster, paper_clusters)
     predictions = {str(one.ref): one for one in predictions_of(SPEC, compute_desired(SPEC).objects, view)}
-    judge = Judge(policy or SPEC.fleet.policy, view, references(paper_clusters.objects.values()))
-    return decide(predictions[name]._replace(**changed), judge)
+    context = PlanContext(policy or SPEC.fleet.policy, view, frozenset(referrers(paper_clusters.objects.values())))
+    return decide(predictions[name]._replace(**changed), context)
 
 
 def change_of(decided: Change | Refusal) -> Change:
@@ -80,8 +80,8 @@ def test_decide_never_forces_without_a_conflict() -> None:
     assert not change_of(judged(paper_clusters)).is_forced
 
 
-def test_decide_leaves_what_the_fleet_does_not_name() -> None:
-    paper_clusters = applied_clusters(SPEC).edited(NIGHT, {"spec": {"stopPolicy": "Hold"}}, "quota-tuner")
+def test_decide_leaves_labels_that_the_fleet_does_not_name() -> None:
+    paper_clusters = applied_clusters(SPEC).edited(NIGHT, {"metadata": {"labels": {"team": "a"}}}, "quota-tuner")
     assert change_of(judged(paper_clusters)).action is Action.KEEP
 
 
@@ -100,7 +100,7 @@ def test_decide_adopts_nothing_that_somebody_claims(metadata: dict[str, Any], cl
     paper_clusters = PaperClusters().holding(THEIRS).patched(NIGHT, {"metadata": metadata})
     refusal = refusal_of(judged(paper_clusters))
     assert refusal.reason is Refused.UNADOPTED
-    assert refusal.problem == f"{claimant} claims it; take it out there first, or set policy.adopt to always"
+    assert refusal.problem == f"{claimant} owns it; remove it there first, or set policy.adopt to always"
     taken = change_of(judged(paper_clusters, policy=Policy(adopt=Adopt.ALWAYS)))
     assert taken.action is Action.UPDATE
 
@@ -211,7 +211,7 @@ def test_decide_keeps_what_the_server_would_not_change() -> None:
     view = view_of(SPEC, cluster, applied_clusters(SPEC))
     (prediction, _) = predictions_of(SPEC, compute_desired(SPEC).objects, view)
     asked = prediction._replace(is_settled=False, result=prediction.live)
-    change = change_of(decide(asked, Judge(SPEC.fleet.policy, view, frozenset())))
+    change = change_of(decide(asked, PlanContext(SPEC.fleet.policy, view, frozenset())))
     assert (change.action, change.reason) == (Action.KEEP, Reason.SAME)
 
 
@@ -225,7 +225,10 @@ def test_decide_compares_statically_what_cannot_be_asked() -> None:
     paper_clusters = applied_clusters(SPEC).edited(NIGHT, {"spec": {"cohortName": "x", "stopPolicy": "Hold"}})
     change = change_of(judged(paper_clusters, result=None, conflicts=(), is_static=True))
     assert change.is_static
-    assert [(field.path, field.old, field.new) for field in change.fields] == [("spec.cohortName", "x", "science")]
+    assert [(field.path, field.old, field.new) for field in change.fields] == [
+        ("spec.cohortName", "x", "science"),
+        ("spec.stopPolicy", "Hold", "None"),
+    ]
 
 
 CHECK = "kind: AdmissionCheck\nmetadata: {name: far}\nspec: {controllerName: example.com/%s}\n"
@@ -271,15 +274,13 @@ def test_prediction_has_the_identity_of_its_object() -> None:
     assert Prediction(flavor, merged(flavor.manifest, {})).ref == flavor.ref
 
 
-def test_fixed_field_that_git_does_not_name_is_nobodys_change() -> None:
+def test_fixed_field_that_git_does_not_name_is_refused_with_a_way_out() -> None:
     flavor = "kind: ResourceFlavor\nmetadata: {name: tas}\nspec: {topologyName: t, nodeLabels: {a: b}}\n"
     topology = "kind: Topology\nmetadata: {name: t}\nspec: {levels: [{nodeLabel: kubernetes.io/hostname}]}\n"
     tolerated = {"spec": {"tolerations": [{"key": "gpu", "operator": "Exists"}]}}
     paper_clusters = applied_clusters(parse(flavor, topology)).edited("hub/ResourceFlavor/tas", tolerated, "somebody")
-    plan = plan_of(parse(flavor.replace("{name: tas}", "{name: tas, labels: {team: a}}"), topology), paper_clusters)
-    (change,) = plan.writes
-    assert not plan.refusals
-    assert [field.path for field in change.fields] == ["metadata.labels.team"]
+    (refusal,) = plan_of(parse(flavor, topology), paper_clusters).refusals
+    assert refusal.reason is Refused.FIXED and refusal.problem.startswith("spec.tolerations cannot change in place")
 
 
 def test_decide_says_that_it_takes_from_a_program_where_a_user_edited_the_object_too() -> None:

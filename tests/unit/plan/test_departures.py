@@ -2,21 +2,22 @@
 
 from dataclasses import replace
 
-from reconciler.leavers import Leavers, Seat
+from reconciler.multikueue.model import ConfigMembership, WorkerRemovals
 from reconciler.objects import ClusterName
-from reconciler.ownership.applyset import Inventory
-from reconciler.ownership.memory import Address
-from reconciler.plan import Action, ClusterPlan, Plan, Reason, Refused
+from reconciler.plan.model import Action, ClusterPlan, Plan, Reason, Refused
 from reconciler.plan.record import plan_record
-from reconciler.spec.model import Access
+from reconciler.report.text import plan_text
+from reconciler.spec.model import AccessSpec
+from reconciler.state.applyset import Inventory
+from reconciler.state.cluster_memory import Address, digest_of
 from tests.builders import cluster_document
 from tests.unit.plan.paper_clusters import (
     HUB_AND_EAST,
     PaperClusters,
     applied_clusters,
-    departed,
     parse,
     plan_of,
+    removed,
     uid_of,
 )
 
@@ -45,17 +46,22 @@ def clusters_with_west() -> PaperClusters:
     hub = replace(
         paper_clusters.inventories[ClusterName("hub")],
         fleet={"hub": uid_of("hub"), "east": uid_of("east"), "west": uid_of("west")},
-        addresses={"west": Address("kueue-system", Access())},
+        addresses={"west": Address("kueue-system", AccessSpec())},
     )
     return replace(paper_clusters, inventories={**paper_clusters.inventories, ClusterName("hub"): hub})
 
 
 def plan_without_west(
-    paper_clusters: PaperClusters, *more: str, confirmed: int | None = None, seats: tuple[Seat, ...] = ()
+    paper_clusters: PaperClusters,
+    *more: str,
+    confirmed: int | None = None,
+    memberships: tuple[ConfigMembership, ...] = (),
 ) -> Plan:
     spec = parse(*HUB_AND_EAST, FLAVOR, *more)
     silent = "refused" if WEST in paper_clusters.unreachable else ""
-    return plan_of(spec, paper_clusters, confirmed, Leavers(seats, (departed(spec, paper_clusters, "west", silent),)))
+    return plan_of(
+        spec, paper_clusters, confirmed, WorkerRemovals(memberships, (removed(spec, paper_clusters, "west", silent),))
+    )
 
 
 def part(plan: Plan, name: str) -> ClusterPlan:
@@ -84,10 +90,10 @@ def test_departed_cluster_whose_inventory_is_left_is_not_forgotten_yet() -> None
 
 
 def test_departed_cluster_that_waits_keeps_everything() -> None:
-    plan = plan_without_west(clusters_with_west(), seats=(Seat("mk", WEST, running=2),))
+    plan = plan_without_west(clusters_with_west(), memberships=(ConfigMembership("mk", WEST, running=2),))
     assert [(change.action, change.reason) for change in part(plan, "west").changes] == [(Action.HOLD, Reason.LEAVING)]
     assert not part(plan, "west").is_ending
-    why = "2 of the manager's workloads still run there; it leaves mk when nothing runs there any more"
+    why = "2 of the manager's workloads still run there; it leaves mk when nothing runs there any longer"
     assert plan_record(plan)["waiting"] == [{"cluster": "west", "why": why}]
 
 
@@ -96,7 +102,8 @@ def test_departed_cluster_that_is_silent_is_no_gap_and_is_remembered() -> None:
     plan = plan_without_west(paper_clusters)
     assert plan.gaps == ()
     assert [entry.cluster for entry in plan.waiting] == ["west"]
-    assert "annotate configmap kfleet-test kfleet.dev/fleet-addresses-" in plan.waiting[0].why
+    forget = 'patch configmap kfleet-test --type=json -p \'[{"op":"remove","path":"/data/west"}]\''
+    assert plan.waiting[0].why.endswith(f"To drop it for good, run on hub: kubectl -n kueue-system {forget}")
     assert "west" in part(plan, "hub").addresses
 
 
@@ -110,9 +117,9 @@ def test_address_that_leads_to_another_cluster_is_not_remembered() -> None:
     paper_clusters = clusters_with_west()
     spec = parse(*HUB_AND_EAST, cluster_document("west", access={"context": "wrong"}), FLAVOR)
     right = part(plan_of(spec, paper_clusters), "hub").addresses["west"]
-    assert right.access == Access(context="wrong")
+    assert right.access == AccessSpec(context="wrong")
     moved = part(plan_of(spec, replace(paper_clusters, uids={WEST: "another"})), "hub").addresses["west"]
-    assert moved.access == Access()
+    assert moved.access == AccessSpec()
 
 
 def test_deletes_of_a_departed_cluster_stop_nothing_but_itself() -> None:
@@ -124,7 +131,7 @@ def test_deletes_of_a_departed_cluster_stop_nothing_but_itself() -> None:
 def test_deletes_of_the_fleet_itself_stop_all_as_ever() -> None:
     paper_clusters = clusters_with_west()
     spec = parse(*HUB_AND_EAST, STRICT, "kind: ResourceFlavor\nmetadata: {name: other}\nspec: {}\n")
-    plan = plan_of(spec, paper_clusters, None, Leavers((), (departed(spec, paper_clusters, "west"),)))
+    plan = plan_of(spec, paper_clusters, None, WorkerRemovals((), (removed(spec, paper_clusters, "west"),)))
     assert [refusal.cluster for refusal in plan.refusals] == [None]
 
 
@@ -147,23 +154,40 @@ def test_cluster_with_a_new_name_waits_until_the_old_one_is_gone() -> None:
     inventories = {**paper_clusters.inventories, far: paper_clusters.inventories[WEST]}
     spec = parse(*HUB_AND_EAST, cluster_document("far"), FLAVOR)
     renamed = replace(paper_clusters, inventories=inventories, uids={far: uid_of("west")})
-    plan = plan_of(spec, renamed, None, Leavers((), (departed(spec, renamed, "west"),)))
+    plan = plan_of(spec, renamed, None, WorkerRemovals((), (removed(spec, renamed, "west"),)))
     ((reason, cluster, problem),) = [(one.reason, one.cluster, one.problem) for one in plan.refusals]
     assert (reason, cluster) == (Refused.MOVED, "far")
     assert problem == (
-        "it calls itself west; it can come in under its new name when all that the fleet has there under the old one "
-        "is gone"
+        "its inventory names it west; it can join under its new name when all objects of the fleet under the old name "
+        "are gone"
     )
     assert part(plan, "west").is_ending
 
 
 def test_login_stays_while_a_worker_sits_in_a_config_that_nobody_wants_any_more() -> None:
     paper_clusters = applied_clusters(parse(*HUB_AND_EAST, SENT))
-    stuck = Seat("multikueue-q", ClusterName("east"), running=1)
-    for seats, reason in (((stuck,), Reason.LEAVING), ((), Reason.GONE)):
-        plan = plan_of(parse(*HUB_AND_EAST, FLAVOR), paper_clusters, None, Leavers(seats))
+    stuck = ConfigMembership("multikueue-q", ClusterName("east"), running=1)
+    for memberships, reason in (((stuck,), Reason.LEAVING), ((), Reason.GONE)):
+        plan = plan_of(parse(*HUB_AND_EAST, FLAVOR), paper_clusters, None, WorkerRemovals(memberships))
         reasons = {str(change.ref): change.reason for change in part(plan, "east").changes}
         assert reasons["east/ServiceAccount/kueue-system/multikueue-test"] is reason
         assert reasons["east/ClusterRole/kfleet-test-multikueue"] is reason
         assert reasons["east/ClusterRoleBinding/kfleet-test-multikueue"] is reason
         assert reasons["east/ServiceAccount/team1/other"] is Reason.GONE
+
+
+def test_address_that_kfleet_did_not_write_is_kept_and_gets_no_digest() -> None:
+    """Otherwise whoever writes ConfigMaps would only have to wait for the next apply."""
+    paper_clusters = replace(clusters_with_west(), unreachable=frozenset({WEST}))
+    east = digest_of("test", "east", Address("kueue-system", AccessSpec()))
+    west = digest_of("test", "west", Address("kueue-system", AccessSpec()))
+    assert part(plan_without_west(paper_clusters), "hub").digests == {east}
+    proven = replace(paper_clusters.inventories[ClusterName("hub")], digests=frozenset({west}))
+    inventories = {**paper_clusters.inventories, ClusterName("hub"): proven}
+    assert part(plan_without_west(replace(paper_clusters, inventories=inventories)), "hub").digests == {east, west}
+
+
+def test_plan_says_which_clusters_outside_of_git_were_contacted() -> None:
+    plan = plan_without_west(clusters_with_west())
+    assert plan_record(plan)["contacted"] == ["west"]
+    assert "not in git, contacted: west" in plan_text(plan)

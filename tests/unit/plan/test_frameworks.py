@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.desired import compute_desired
+from reconciler.clients.protocols import ApiKind
+from reconciler.kueue_config.model import SeenConfiguration
 from reconciler.objects import ClusterName
-from reconciler.observed import Observations
-from reconciler.plan import Looks, Plan, Refused, make_plan
-from reconciler.ports import ApiKind
-from reconciler.rollout import SeenConfiguration
+from reconciler.plan.make import Comparison, make_plan
+from reconciler.plan.model import Plan, Refused
+from reconciler.render.compute import compute_desired
+from reconciler.snapshot.model import Observations
 from tests import fast_yaml
 from tests.builders import cluster_document, flavor, queue, quota
 from tests.unit.plan.paper_clusters import HUB, PaperClusters, parse, predictions_of, view_of
@@ -43,13 +44,13 @@ def plan(
     ray = {("ray.io", "RayJob"): (ApiKind("ray.io", "v1", "RayJob", "rayjobs", is_namespaced=True),)}
     views = [replace(view, served=ray) if view.name in knowing else view for view in views]
     predictions = {view.name: predictions_of(spec, desired.of_cluster(view.name), view) for view in views}
-    return make_plan(spec, Looks(views, predictions, configurations={HUB: SEEN}))
+    return make_plan(spec, Comparison(views, predictions, configurations={HUB: SEEN}))
 
 
 def test_kind_that_a_worker_does_not_know_is_refused() -> None:
     (refusal,) = plan("{add: [ray.io/rayjob]}", WEST).refusals
     assert (refusal.reason, str(refusal.ref)) == (Refused.UNREADY, "hub/ConfigMap/kueue-system/kueue-manager-config")
-    assert refusal.problem.startswith("east does not know RayJob.ray.io: install these kinds there first")
+    assert refusal.problem.startswith("east does not serve RayJob.ray.io: install these kinds there first")
 
 
 @pytest.mark.parametrize(("knowing", "more"), [((EAST, WEST), ""), ((WEST,), DEFINITION)])

@@ -1,13 +1,20 @@
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from reconciler.objects import ClusterName
-from reconciler.observed import Observations, Pool, PoolPlace
-from reconciler.ownership.applyset import Inventory
-from reconciler.plan import Action, Looks, Plan, Refused, make_plan
+from reconciler.plan.make import Comparison, make_plan
+from reconciler.plan.model import Action, Plan, Refused
+from reconciler.plan.record import tokens_only
 from reconciler.quantity import NANO, Quantity
-from tests.unit.plan.paper_clusters import HUB, PaperClusters, applied_clusters, parse, plan_of, view_of
+from reconciler.snapshot.model import Observations, Pool, PoolKey
+from reconciler.spec.files import SpecSource
+from reconciler.spec.model import FleetSpec
+from reconciler.state.applyset import Inventory, SetName, parent_manifest, read_parent
+from reconciler.state.queues import HOLD
+from tests.builders import cluster_document, flavor, fleet_document, queue, quota
+from tests.unit.plan.paper_clusters import HUB, HUB_AND_EAST, PaperClusters, applied_clusters, parse, plan_of, view_of
 
 
 def fleet_text(count: int, *, most: int = 10, percent: int = 25) -> str:
@@ -54,7 +61,7 @@ def test_guard_lets_exactly_the_confirmed_number_through(confirmed: int | None, 
 
 def test_guard_refuses_another_number_than_confirmed_even_where_the_policy_allows_it() -> None:
     (refusal,) = shrunk(40, 39, 2).refusals
-    assert "2 were confirmed, but there are 1; look at the plan, then repeat with --confirm-deletes 1" in str(refusal)
+    assert "2 were confirmed, but there are 1; check the plan, then repeat with --confirm-deletes 1" in str(refusal)
 
 
 def test_guard_does_not_mind_a_confirmation_where_nothing_is_deleted() -> None:
@@ -80,8 +87,8 @@ def test_guard_lets_an_empty_fleet_be_on_empty_clusters() -> None:
     ("inventory", "problem"),
     [
         (Inventory(cluster="hub", cluster_uid="old", tool="kfleet"), "its uid is uid-of-hub, and was old"),
-        (Inventory(cluster="east", cluster_uid="uid-of-hub", tool="kfleet"), "it calls itself east"),
-        (Inventory(tool="kubectl"), "kfleet-test was made by kubectl; give the fleet another name"),
+        (Inventory(cluster="east", cluster_uid="uid-of-hub", tool="kfleet"), "its inventory names it east"),
+        (Inventory(tool="kubectl"), "kfleet-test was created by kubectl; give the fleet another name"),
     ],
 )
 def test_guard_refuses_a_cluster_that_is_not_the_one_it_was(inventory: Inventory, problem: str) -> None:
@@ -101,7 +108,7 @@ def test_guard_trusts_a_cluster_of_which_nothing_is_recorded(inventories: dict[C
 def test_guard_does_not_call_a_fleet_empty_whose_objects_are_where_nobody_can_look() -> None:
     spec = parse(fleet_text(2))
     paper_clusters = applied_clusters(spec)
-    looks = Looks([view_of(spec, spec.clusters[0], paper_clusters)], {HUB: ()}, wanted=2)
+    looks = Comparison([view_of(spec, spec.clusters[0], paper_clusters)], {HUB: ()}, wanted=2)
     assert Refused.EMPTY not in {refusal.reason for refusal in make_plan(spec, looks).refusals}
     assert Refused.EMPTY in {refusal.reason for refusal in make_plan(spec, replace(looks, wanted=0)).refusals}
 
@@ -134,8 +141,7 @@ spec:
 def dropped(pattern: str, confirmed: int | None = None) -> Plan:
     """Of thirty pools, all but the first are gone at once."""
     pools = [
-        Pool(PoolPlace("nats:4222", "s", name), {"cpu": Quantity(NANO)})
-        for name in ("a", *(f"p{n}" for n in range(29)))
+        Pool(PoolKey("nats:4222", "s", name), {"cpu": Quantity(NANO)}) for name in ("a", *(f"p{n}" for n in range(29)))
     ]
     paper_clusters = applied_clusters(
         parse(MASTER.replace("POOLS", "."), fleet_text(0)), seen=Observations(pools=tuple(pools))
@@ -156,3 +162,156 @@ def test_guard_counts_flavors_of_pools_that_git_asks_for_no_more() -> None:
 @pytest.mark.parametrize(("confirmed", "is_refused"), [(29, False), (1, True)])
 def test_guard_takes_a_confirmation_for_pools_too(confirmed: int, *, is_refused: bool) -> None:
     assert refused(dropped(".", confirmed)) == ([Refused.TOO_MANY] if is_refused else [])
+
+
+def test_guard_refuses_another_manager_while_jobs_of_the_former_one_run() -> None:
+    spec = parse(*HUB_AND_EAST, fleet_text(1))
+    looks = Comparison(
+        [view_of(spec, one, PaperClusters()) for one in spec.clusters], {HUB: (), ClusterName("east"): ()}
+    )
+    plan = make_plan(spec, replace(looks, wanted=1, former_jobs={ClusterName("east"): 2, HUB: None}))
+    (refusal,) = plan.refusals
+    assert (refusal.reason, refusal.cluster) == (Refused.MANAGED, None)
+    assert refusal.problem.startswith(
+        "jobs on east (2), hub (not counted) were not dispatched by hub, and its Kueue would"
+    )
+    assert tokens_only(plan).refusals == (refusal,)
+    assert not make_plan(spec, replace(looks, wanted=1)).refusals
+
+
+HERE = SpecSource(("c0ffee",), "fleet", "prod")
+
+
+@pytest.mark.parametrize(
+    ("now", "is_refused"),
+    [
+        (HERE, False),
+        (replace(HERE, overlay=""), True),
+        (replace(HERE, overlay="dev"), True),
+        (replace(HERE, path="other"), True),
+        (replace(HERE, roots=("beef",)), True),
+        (replace(HERE, roots=("beef", "c0ffee")), False),
+        (replace(HERE, roots=(), path=""), False),
+        (replace(HERE, overlay="", is_accepted=True), False),
+        (None, False),
+    ],
+)
+def test_guard_refuses_another_source_until_told(now: SpecSource | None, *, is_refused: bool) -> None:
+    spec = replace(parse(fleet_text(2)), source=now)
+    paper_clusters = applied_clusters(spec)
+    known = replace(paper_clusters.inventories[HUB], source=HERE)
+    plan = plan_of(spec, replace(paper_clusters, inventories={HUB: known}))
+    assert [(refusal.reason, refusal.cluster) for refusal in plan.refusals] == [(Refused.SOURCE, None)] * is_refused
+    assert plan.clusters[0].source == (now or HERE)
+
+
+def test_guard_says_both_sources() -> None:
+    spec = replace(parse(fleet_text(2)), source=replace(HERE, overlay=""))
+    inventories = {HUB: Inventory(cluster="hub", tool="kfleet", source=HERE)}
+    (refusal,) = plan_of(spec, replace(applied_clusters(spec), inventories=inventories)).refusals
+    before = "on hub from fleet of the repository c0ffee with overlay prod"
+    now = "this is fleet of the repository c0ffee with no overlay"
+    assert refusal.problem.startswith(f"{before}, and {now}; if this is intended, repeat with --accept-source")
+
+
+def test_source_is_read_from_the_inventory_as_it_was_written() -> None:
+    name = SetName("test", "kueue-system")
+    for source in (HERE, SpecSource(), replace(HERE, overlay="")):
+        read = read_parent(parent_manifest(name, Inventory(source=source), HUB, "uid"))
+        assert read is not None and read.source == source
+    for broken in ("", "{", "[]"):
+        read = read_parent({"metadata": {"annotations": {"kfleet.dev/source": broken}}})
+        assert read is not None and read.source is None
+
+
+REPLACED = "kind: LocalQueue\nmetadata: {name: lNUMBER, namespace: team1}\nspec: {clusterQueue: QUEUE}\n"
+
+
+def queues_text(numbers: range, *, most: int) -> str:
+    """A fleet of so many ClusterQueues, and a policy that says nothing of percents."""
+    queues = [f"kind: ClusterQueue\nmetadata: {{name: q{number}}}\nspec: {{}}\n" for number in numbers]
+    return "---\n".join((fleet_text(0, most=most, percent=100), *queues, "kind: Cohort\nmetadata: {name: rest}\n"))
+
+
+def busy_queues(count: int, busy: int) -> PaperClusters:
+    paper_clusters = applied_clusters(parse(queues_text(range(count), most=0)))
+    for number in range(busy):
+        used = {"status": {"reservingWorkloads": 1}}
+        paper_clusters = paper_clusters.patched(f"hub/ClusterQueue/q{number}", used)
+    return paper_clusters
+
+
+@pytest.mark.parametrize(("most", "is_refused"), [(19, True), (20, False)])
+def test_guard_counts_removals_that_have_to_wait_with_those_that_go_now(most: int, *, is_refused: bool) -> None:
+    plan = plan_of(parse(queues_text(range(0), most=most)), busy_queues(20, 11))
+    assert (plan.count(Action.DELETE), plan.count(Action.UPDATE)) == (9, 11)
+    assert refused(plan) == ([Refused.TOO_MANY] if is_refused else [])
+    confirmed = plan_of(parse(queues_text(range(0), most=0)), busy_queues(20, 11), 20)
+    assert not confirmed.refusals
+
+
+def test_guard_does_not_count_queues_again_that_were_let_through_and_stopped() -> None:
+    paper_clusters = busy_queues(20, 11)
+    for number in range(11):
+        paper_clusters = paper_clusters.stopped(f"hub/ClusterQueue/q{number}", HOLD)
+    now = parse(queues_text(range(11, 20), most=0))
+    assert not plan_of(now, paper_clusters).refusals
+
+
+def test_guard_counts_objects_that_are_made_again() -> None:
+    before = "---\n".join(REPLACED.replace("NUMBER", str(number)).replace("QUEUE", "old") for number in range(3))
+    plan = plan_of(
+        parse(fleet_text(0, most=2, percent=100), before.replace("old", "new")), applied_clusters(parse(before))
+    )
+    assert plan.count(Action.REPLACE) == 3
+    assert refused(plan) == [Refused.TOO_MANY]
+
+
+def test_plan_with_too_many_removals_keeps_all_and_refuses_nothing_else() -> None:
+    plan = shrunk(40, 20)
+    assert plan.keeps_all(HUB) and not plan.is_refused(HUB)
+    empty = shrunk(4, 0)
+    assert empty.is_refused(HUB)
+
+
+STANDALONES = tuple(cluster_document(name, "standalone") for name in ("a", "b"))
+EVERYWHERE = "kind: ResourceFlavor\nmetadata: {name: f, annotations: {kfleet.dev/clusters: all}}\nspec: {}\n"
+
+
+@pytest.mark.parametrize(
+    ("fleet", "home", "is_refused"),
+    [({}, "b", True), ({"homeCluster": "b"}, "b", False), ({"homeCluster": "a"}, "b", False), ({}, "gone", False)],
+)
+def test_guard_leaves_the_lease_where_it_is(fleet: dict[str, Any], home: str, *, is_refused: bool) -> None:
+    """A cluster that sorts first was added to a fleet without a manager."""
+    spec = parse(fleet_document("test", **fleet), *STANDALONES, EVERYWHERE)
+    paper_clusters = applied_clusters(spec)
+    known = {ClusterName("b"): replace(paper_clusters.inventories[ClusterName("b")], home=home)}
+    plan = plan_of(spec, replace(paper_clusters, inventories=known))
+    assert [(refusal.reason, refusal.cluster) for refusal in plan.refusals] == [(Refused.HOME, None)] * is_refused
+    assert {cluster.home for cluster in plan.clusters} == {fleet.get("homeCluster", "a")}
+
+
+def of_another_fleet(spec: FleetSpec, *kinds: str) -> PaperClusters:
+    """The clusters of a fleet after it was applied under another name."""
+    owner = SetName("old", "kueue-system")
+    paper_clusters = applied_clusters(replace(spec, fleet=replace(spec.fleet, name=owner.fleet)))
+    kept = {ref: live for ref, live in paper_clusters.objects.items() if not kinds or ref.kind in kinds}
+    return replace(paper_clusters, objects=kept, inventories={}, fleets={owner.id: owner.fleet})
+
+
+def test_guard_refuses_a_renamed_fleet_once() -> None:
+    spec = parse(fleet_text(18))
+    (refusal,) = plan_of(spec, of_another_fleet(spec)).refusals
+    assert (refusal.reason, refusal.cluster, refusal.ref) == (Refused.FOREIGN, None, None)
+    assert "and 15 more belong to the fleet old; if this fleet was renamed, rename it back to old; " in refusal.problem
+    assert "applyset-" not in refusal.problem
+
+
+def test_guard_refuses_a_second_fleet_of_multikueue_on_one_manager() -> None:
+    sent = (flavor("cpu"), queue("q", quota("cpu", {"cpu": 1}), dispatch="multikueue"))
+    spec = parse(*HUB_AND_EAST, *sent)
+    (refusal,) = plan_of(spec, of_another_fleet(spec, "ResourceFlavor").without("east/ResourceFlavor/cpu")).refusals
+    assert (refusal.reason, refusal.cluster) == (Refused.FOREIGN, None)
+    assert refusal.problem.startswith("hub/ResourceFlavor/workers belong to the fleet old; ")
+    assert refusal.problem.endswith("two fleets that use MultiKueue need two managers, or must be merged")

@@ -1,31 +1,31 @@
-"""Fields that somebody set by hand, that git then named, and that it names no more."""
+"""Labels that a user set by hand, that git then named, and that it names no longer."""
 
-from reconciler.ownership.fields import owners_at
-from reconciler.ownership.hands import shared_fields, without_hands
-from reconciler.plan import Action, Reason
-from tests.unit.ownership.server import applied, merged
+from reconciler.plan.model import Action, Reason
+from reconciler.state.managed_fields import owners_at
+from reconciler.state.manual_edits import drop_manual_owners, shared_fields
 from tests.unit.plan.paper_clusters import QUEUE, PaperClusters, applied_clusters, parse, plan_of
+from tests.unit.state.server import applied, merged
 
 NIGHT = "hub/ClusterQueue/night"
-HELD = QUEUE.replace("  cohortName: science", "  cohortName: science\n  stopPolicy: Hold")
-STOP = ("spec", "stopPolicy")
+LABELLED = QUEUE.replace("{name: night}", "{name: night, labels: {site: north}}")
+SITE = ("metadata", "labels", "site")
 
 
-def paper_clusters_of(manager: str = "kubectl-patch") -> PaperClusters:
-    """A hand stops a queue, and a commit says so too."""
-    by_hand = applied_clusters(parse(QUEUE)).edited(NIGHT, {"spec": {"stopPolicy": "Hold"}}, manager)
-    paper_clusters = applied_clusters(parse(HELD), by_hand)
+def paper_clusters_of(manager: str = "kubectl-label") -> PaperClusters:
+    """A hand sets a label, and a commit says so too."""
+    by_hand = applied_clusters(parse(QUEUE)).edited(NIGHT, {"metadata": {"labels": {"site": "north"}}}, manager)
+    paper_clusters = applied_clusters(parse(LABELLED), by_hand)
     live = paper_clusters.objects[paper_clusters.find(NIGHT)]
-    assert owners_at(live, STOP, but="") == tuple(sorted(("kfleet", manager)))
+    assert owners_at(live, SITE, but="") == tuple(sorted(("kfleet", manager)))
     return paper_clusters
 
 
 def test_field_that_git_drops_goes_also_where_hands_hold_it_too() -> None:
-    assert not plan_of(parse(HELD), paper_clusters_of()).writes
+    assert not plan_of(parse(LABELLED), paper_clusters_of()).writes
     (change,) = plan_of(parse(QUEUE), paper_clusters_of()).writes
     assert (change.action, change.reason, change.is_unshared) == (Action.UPDATE, Reason.CHANGED, True)
     assert [(field.path, field.old, field.new, field.owner) for field in change.fields] == [
-        ("spec.stopPolicy", "Hold", None, "kubectl-patch")
+        ("metadata.labels.site", "north", None, "kubectl-label")
     ]
 
 
@@ -35,23 +35,15 @@ def test_field_that_another_program_holds_too_stays_with_it() -> None:
 
 
 def test_hands_let_go_of_just_what_they_share() -> None:
-    paper_clusters = paper_clusters_of().edited(NIGHT, {"metadata": {"labels": {"team": "a"}}}, "kubectl-patch")
+    paper_clusters = paper_clusters_of().edited(NIGHT, {"metadata": {"labels": {"team": "a"}}}, "kubectl-label")
     live = paper_clusters.objects[paper_clusters.find(NIGHT)]
     (change,) = plan_of(parse(QUEUE), paper_clusters).writes
     wanted = change.manifest or {}
     (shared,) = shared_fields(live, wanted, "kfleet")
-    assert (shared.path, shared.value, shared.hands) == (STOP, "Hold", ("kubectl-patch",))
-    released = merged(live, {"metadata": {"managedFields": without_hands(live, wanted, "kfleet")}})
-    assert owners_at(released, STOP, but="") == ("kfleet",)
-    assert owners_at(released, ("metadata", "labels", "team"), but="") == ("kubectl-patch",)
+    assert (shared.path, shared.value, shared.managers) == (SITE, "north", ("kubectl-label",))
+    released = merged(live, {"metadata": {"managedFields": drop_manual_owners(live, wanted, "kfleet")}})
+    assert owners_at(released, SITE, but="") == ("kfleet",)
+    assert owners_at(released, ("metadata", "labels", "team"), but="") == ("kubectl-label",)
     after = applied(wanted, released).manifest
-    assert after["spec"]["stopPolicy"] == "None" and after["metadata"]["labels"]["team"] == "a"
-    assert without_hands(after, wanted, "kfleet") is None
-
-
-def test_hands_keep_a_part_that_is_theirs_alone() -> None:
-    ours, theirs = "withinClusterQueue", "reclaimWithinCohort"
-    by_hand = applied_clusters(parse(QUEUE)).edited(NIGHT, {"spec": {"preemption": {ours: "Any", theirs: "Any"}}})
-    said = QUEUE.replace("  cohortName: science", f"  cohortName: science\n  preemption: {{{ours}: Any}}")
-    (change,) = plan_of(parse(QUEUE), applied_clusters(parse(said), by_hand)).writes
-    assert [(field.path, field.new) for field in change.fields] == [(f"spec.preemption.{ours}", None)]
+    assert "site" not in after["metadata"]["labels"] and after["metadata"]["labels"]["team"] == "a"
+    assert drop_manual_owners(after, wanted, "kfleet") is None

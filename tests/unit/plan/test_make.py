@@ -2,16 +2,17 @@
 
 from dataclasses import replace
 
-from reconciler.desired import compute_desired
+from reconciler.clients.protocols import ApiKind
+from reconciler.kubestellar.model import Verb
+from reconciler.kueue_config.model import SeenConfiguration
 from reconciler.objects import ClusterName, Ref
-from reconciler.ownership.applyset import Inventory, SetName
-from reconciler.placement import Verb
-from reconciler.plan import Looks, Refused, make_plan
-from reconciler.ports import ApiKind
-from reconciler.prediction import ClusterView
-from reconciler.rollout import SeenConfiguration
+from reconciler.plan.make import Comparison, make_plan
+from reconciler.plan.model import Refused
+from reconciler.render.compute import compute_desired
+from reconciler.state.applyset import Inventory, SetName
+from reconciler.state.model import ClusterView
 from tests.builders import cluster_document, fleet_document, native, spec_of
-from tests.unit.placement.queued_jobs import EAST, node, placement_look, placement_spec, pods, queued_job
+from tests.unit.kubestellar.queued_jobs import EAST, node, placement_look, placement_spec, pods, queued_job
 from tests.unit.plan.paper_clusters import (
     HUB,
     QUEUE,
@@ -34,7 +35,7 @@ def test_make_plan_names_kinds_of_the_inventory_that_the_server_does_not_know() 
     known = Inventory(frozenset({QUEUES, RAY, "Secret"}), cluster="hub", cluster_uid="uid-of-hub", tool="kfleet")
     view = view_of(spec, spec.clusters[0], replace(applied_clusters(spec), inventories={HUB: known}))
     served = {("kueue.x-k8s.io", "ClusterQueue"): (SERVED,)}
-    (cluster,) = make_plan(spec, Looks([replace(view, served=served)], {HUB: ()}, wanted=1)).clusters
+    (cluster,) = make_plan(spec, Comparison([replace(view, served=served)], {HUB: ()}, wanted=1)).clusters
     assert cluster.unserved == {RAY, "Secret"}
 
 
@@ -48,7 +49,7 @@ def test_make_plan_places_jobs_on_a_cluster_where_something_else_is_refused() ->
     job = queued_job("a", pods(1, {"cpu": "1"}))
     live = {"metadata": {"name": "a", "namespace": "team", "uid": "uid-a"}, "spec": {"template": {"spec": {}}}}
     seen = replace(placement_look([job], east=[node("n", {"cpu": "8"})], west=[]), originals={job.ref: live})
-    plan = make_plan(spec, Looks([view], {EAST: [refused]}, placing=seen))
+    plan = make_plan(spec, Comparison([view], {EAST: [refused]}, placing=seen))
     assert [(refusal.reason, refusal.cluster) for refusal in plan.refusals] == [(Refused.INVALID, EAST)]
     assert [(step.verb, step.cluster) for step in plan.placements] == [(Verb.PLACE, EAST)]
 
@@ -71,8 +72,8 @@ def test_make_plan_refuses_a_worker_that_was_made_anew() -> None:
     plan = plan_of(spec, PaperClusters(inventories={HUB: known}))
     assert [(refusal.reason, refusal.cluster) for refusal in plan.refusals] == [(Refused.MOVED, EAST)]
     assert plan.refusals[0].problem == (
-        "its uid is uid-of-east, and was old; if that is right, on hub: "
-        "kubectl -n kueue-system annotate configmap kfleet-test kfleet.dev/fleet-uids-"
+        "its uid is uid-of-east, and was old; if the cluster was replaced on purpose, run on hub: "
+        'kubectl -n kueue-system patch configmap kfleet-test --type=json -p \'[{"op":"remove","path":"/data/east"}]\''
     )
 
 

@@ -3,11 +3,11 @@
 from dataclasses import replace
 from typing import Any
 
+from reconciler.kubestellar.memory import read_originals
+from reconciler.kubestellar.model import ObservedPlacements, Progress, QueuedJob, Verb
+from reconciler.kubestellar.plan import PlacementStep, Write, plan_placements
 from reconciler.objects import Ref
-from reconciler.placement import PlacementLook, Progress, QueuedJob, Verb
-from reconciler.placement.memory import read_originals
-from reconciler.plan.placements import PlacementStep, Write, plan_placements
-from tests.unit.placement.queued_jobs import EAST, HUB, node, placed, placement_look, placement_spec, pods, queued_job
+from tests.unit.kubestellar.queued_jobs import EAST, HUB, node, placed, placement_look, placement_spec, pods, queued_job
 
 ONE = {"cpu": "1"}
 KUEUE = "kueue.x-k8s.io/v1beta2"
@@ -15,12 +15,12 @@ WORKLOAD = {"apiVersion": KUEUE, "metadata": {"name": "job-a", "namespace": "tea
 MINE, THEIRS = {"key": "mine", "operator": "Exists"}, {"key": "gpu", "operator": "Exists"}
 
 
-def seen_of(job: QueuedJob, spec: dict[str, Any], **nodes: Any) -> PlacementLook:
+def seen_of(job: QueuedJob, spec: dict[str, Any], **nodes: Any) -> ObservedPlacements:
     live = {"metadata": {"name": job.ref.name, "namespace": "team", "uid": "uid-a"}, "spec": spec}
     return replace(placement_look([job], **nodes), originals={job.ref: live}, workloads={job.ref: WORKLOAD})
 
 
-def only_step(seen: PlacementLook) -> PlacementStep:
+def only_step(seen: ObservedPlacements) -> PlacementStep:
     (step,) = plan_placements(placement_spec(), seen)
     return step
 
@@ -59,12 +59,14 @@ def test_end_of_a_job_is_a_condition_of_its_workload() -> None:
         "message": step.why,
         "lastTransitionTime": "2026-01-02T03:04:00Z",
     }
-    assert step.writes == (
+    note, *rest = step.writes
+    assert note.path == "/apis/batch/v1/namespaces/team/jobs/a"
+    assert rest == [
         Write(
             f"/apis/{KUEUE}/namespaces/team/workloads/job-a/status",
             {**WORKLOAD, "kind": "Workload", "status": {"conditions": [condition], "admissionChecks": [check]}},
         ),
-    )
+    ]
 
 
 def test_check_is_activated_in_the_version_in_which_it_was_read() -> None:

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 from jsonschema import Draft202012Validator
 
+from reconciler.kubestellar.model import Verb
+from reconciler.kubestellar.plan import PlacementStep
 from reconciler.objects import ClusterName, Ref
-from reconciler.placement import Verb
-from reconciler.plan import Plan
-from reconciler.plan.placements import PlacementStep
+from reconciler.plan.model import Plan
 from reconciler.plan.record import find_moves, plan_record
+from reconciler.report.text import narrowed, plan_exit_code, plan_markdown, plan_text
 from reconciler.spec.schema import schema_folder
-from reconciler.status import narrowed, plan_exit_code, plan_markdown, plan_text
 
 EAST = ClusterName("east")
 REF = Ref(ClusterName("hub"), "batch", "Job", "team", "train")
@@ -48,7 +48,9 @@ def test_saved_plan_is_stale_when_a_job_would_go_elsewhere_but_not_when_it_waits
     saved = plan_record(PLAN)
     moved = plan_record(replace(PLAN, placements=(replace(STEP, cluster=ClusterName("west")),)))
     assert list(find_moves(saved, moved)) == ["hub/Job/team/train: has changed since the plan was made"]
-    assert list(find_moves(saved, plan_record(EMPTY))) == ["hub/Job/team/train: was to be changed, and is not any more"]
+    assert list(find_moves(saved, plan_record(EMPTY))) == [
+        "hub/Job/team/train: the saved plan changes it, the current plan does not"
+    ]
     waits = [replace(STEP, verb=Verb.WAIT, cluster=None, why=why) for why in ("a", "b")]
     first, second = (plan_record(replace(PLAN, placements=(step,))) for step in waits)
     assert list(find_moves(first, second)) == []

@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.objects import ClusterName, Gap, Manifest, Ref
-from reconciler.plan import Action, Plan
-from reconciler.spec import FleetSpec
-from tests.unit.ownership.server import applied
-from tests.unit.plan.paper_clusters import HUB, PaperClusters, applied_clusters, parse, plan_of
+from reconciler.plan.model import Action, Plan
+from reconciler.spec.model import FleetSpec
+from tests.unit.plan.paper_clusters import HUB, PaperClusters, after_apply, applied_clusters, parse, plan_of
 
 EAST = ClusterName("east")
 POLICY = "kind: Fleet\nmetadata: {name: test}\nspec: {policy: {prune: {maxDeletes: 100, maxPercent: 100}}}\n"
@@ -91,7 +90,7 @@ def carried_out(plan: Plan, paper_clusters: PaperClusters) -> PaperClusters:
             objects.pop(change.ref)
         if change.action is not Action.DELETE:
             assert change.manifest is not None
-            objects[change.ref] = applied(change.manifest, objects.get(change.ref)).manifest
+            objects[change.ref] = after_apply(change.manifest, objects.get(change.ref))
     return replace(paper_clusters, objects=objects)
 
 

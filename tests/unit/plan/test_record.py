@@ -65,21 +65,21 @@ def test_moves_tell_another_cluster() -> None:
     now = record()
     (cluster,) = now["clusters"]
     saved = {**now, "clusters": [{**cluster, "uid": "other"}]}
-    assert moves(saved, now) == ["hub: is another cluster, or cannot be reached"]
+    assert moves(saved, now) == ["hub: is another cluster now, or is unreachable"]
 
 
 def test_moves_tell_a_cluster_that_is_not_reached_any_more() -> None:
     saved = record()
     assert moves(saved, {**saved, "clusters": []}) == [
-        "hub: is another cluster, or cannot be reached",
-        f"{NIGHT}: was to be changed, and is not any more",
+        "hub: is another cluster now, or is unreachable",
+        f"{NIGHT}: the saved plan changes it, the current plan does not",
     ]
 
 
 @pytest.mark.parametrize(
     ("paper_clusters", "move"),
     [
-        (applied_clusters(SPEC), "was to be changed, and is not any more"),
+        (applied_clusters(SPEC), "the saved plan changes it, the current plan does not"),
         (DRIFTED.edited(NIGHT, {"spec": {"cohortName": "y"}}), "has changed since the plan was made"),
         (DRIFTED.patched(NIGHT, {"metadata": {"uid": "made again"}}), "has changed since the plan was made"),
         (DRIFTED.without(NIGHT), "has changed since the plan was made"),
@@ -93,7 +93,7 @@ def test_moves_tell_an_object_that_moved(paper_clusters: PaperClusters, move: st
 
 def test_moves_tell_an_object_that_was_not_in_the_plan() -> None:
     saved, now = record(), record(DRIFTED.without("hub/ResourceFlavor/cpu"))
-    assert moves(saved, now) == ["hub/ResourceFlavor/cpu: was not to be changed, and is now"]
+    assert moves(saved, now) == ["hub/ResourceFlavor/cpu: the saved plan does not change it, the current plan does"]
 
 
 def test_moves_tell_another_wish_for_the_same_object() -> None:
@@ -129,7 +129,7 @@ def test_moves_do_not_mind_what_only_the_server_touches() -> None:
     assert not moves(record(), record(touched))
 
 
-@pytest.mark.parametrize("key", ["action", "reason", "drained", "uid", "seen", "wanted"])
+@pytest.mark.parametrize("key", ["action", "reason", "drained", "uid", "liveDigest", "desiredDigest"])
 def test_moves_tell_every_difference_of_what_is_done_to_an_object(key: str) -> None:
     saved, now = record(), record()
     now["clusters"][0]["changes"][0][key] = "another"

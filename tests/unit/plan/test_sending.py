@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.plan import Action
-from reconciler.spec import FleetSpec
+from reconciler.plan.model import Action
+from reconciler.spec.model import FleetSpec
 from tests.unit.plan.paper_clusters import PaperClusters, applied_clusters, parse, plan_of
 
 QUEUE = "hub/ClusterQueue/q"

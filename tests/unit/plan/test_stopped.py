@@ -2,22 +2,14 @@
 
 import pytest
 
-from reconciler.objects import Manifest
-from reconciler.ownership.stopped import STOPPER, stopping
-from reconciler.plan import Action, Change
-from tests.unit.ownership.server import applied
+from reconciler.plan.model import Action, Change
 from tests.unit.plan.paper_clusters import QUEUE, PaperClusters, applied_clusters, parse, plan_of
 
 NIGHT = "hub/ClusterQueue/night"
 
 
 def stopped_clusters(snippet: str = QUEUE) -> PaperClusters:
-    paper_clusters = applied_clusters(parse(snippet))
-    ref = paper_clusters.find(NIGHT)
-    live = paper_clusters.objects[ref]
-    bare: Manifest = {"apiVersion": live["apiVersion"], "kind": live["kind"], "metadata": {"name": "night"}}
-    stopped = applied(stopping(bare, live["metadata"].get("uid", "")), live, STOPPER).manifest
-    return PaperClusters({**paper_clusters.objects, ref: stopped}, paper_clusters.inventories)
+    return applied_clusters(parse(snippet)).stopped(NIGHT)
 
 
 def only_write(snippet: str, paper_clusters: PaperClusters) -> Change:
@@ -29,7 +21,7 @@ def test_queue_that_stays_after_all_goes_on() -> None:
     change = only_write(QUEUE, stopped_clusters())
     assert (str(change.ref), change.action, change.is_resumed) == (NIGHT, Action.UPDATE, True)
     assert [(field.path, field.old, field.new) for field in change.fields] == [
-        ("spec.stopPolicy", "HoldAndDrain", None)
+        ("spec.stopPolicy", "HoldAndDrain", "None")
     ]
 
 

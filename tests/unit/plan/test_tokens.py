@@ -6,19 +6,24 @@ from typing import Any
 
 import pytest
 
-from reconciler.credential import Endpoint, TokenWish, with_token
-from reconciler.desired import DesiredObject, compute_desired
+from reconciler.multikueue.token import ApiEndpoint, TokenRequestSpec, with_token
 from reconciler.objects import ClusterName, Gap
-from reconciler.ownership.applyset import Inventory
-from reconciler.ownership.dress import dress
-from reconciler.plan import Action, Change, Looks, Plan, Reason, Refusal, Refused, make_plan, tokens_only
+from reconciler.plan.make import Comparison, make_plan
 from reconciler.plan.masking import TO_BE_ISSUED
-from reconciler.prediction import Conflict, Prediction
-from tests.unit.ownership.server import applied
+from reconciler.plan.model import Action, Change, Plan, Reason, Refusal, Refused
+from reconciler.plan.record import tokens_only
+from reconciler.render.compute import compute_desired
+from reconciler.render.model import DesiredObject
+from reconciler.state.applyset import Inventory
+from reconciler.state.model import Conflict, Prediction
+from reconciler.state.tracking import add_tracking_metadata
 from tests.unit.plan.paper_clusters import HUB, PaperClusters, applied_clusters, parse, plan_of, view_of
+from tests.unit.state.server import applied
 
 DOCUMENT = "kind: Secret\nmetadata: {name: east, namespace: kueue-system}\ntype: Opaque\n"
-WISH = TokenWish(ClusterName("east"), "ns", "account", timedelta(hours=1), Endpoint("https://east"), reason="too old")
+WISH = TokenRequestSpec(
+    ClusterName("east"), "ns", "account", timedelta(hours=1), ApiEndpoint("https://east"), reason="too old"
+)
 SPEC = parse(DOCUMENT)
 
 
@@ -30,11 +35,11 @@ def entry(**changes: Any) -> DesiredObject:
 
 def plan(wanted: DesiredObject, *, is_live: bool, conflicts: tuple[Conflict, ...] = ()) -> Plan:
     view = view_of(SPEC, SPEC.clusters[0], applied_clusters(SPEC) if is_live else PaperClusters())
-    manifest = dress(wanted.manifest, wanted, view.set_name)
+    manifest = add_tracking_metadata(wanted.manifest, wanted, view.set_name)
     live = applied(with_token(manifest, WISH, "old"), None).manifest if is_live else None
     seen = replace(view, live={wanted.ref: live} if live else {})
     prediction = Prediction(wanted, manifest, live, conflicts=conflicts)
-    return make_plan(SPEC, Looks([seen], {HUB: [prediction]}))
+    return make_plan(SPEC, Comparison([seen], {HUB: [prediction]}))
 
 
 def only_change(made: Plan) -> Change:
@@ -58,10 +63,10 @@ def test_secret_that_is_missing_is_created_with_a_token() -> None:
 
 def test_secret_without_a_token_is_never_taken_for_equal() -> None:
     view = view_of(SPEC, SPEC.clusters[0], PaperClusters())
-    manifest = dress(entry().manifest, entry(), view.set_name)
+    manifest = add_tracking_metadata(entry().manifest, entry(), view.set_name)
     live = applied(manifest, None).manifest
     prediction = Prediction(entry(), manifest, live)
-    made = make_plan(SPEC, Looks([replace(view, live={entry().ref: live})], {HUB: [prediction]}))
+    made = make_plan(SPEC, Comparison([replace(view, live={entry().ref: live})], {HUB: [prediction]}))
     assert only_change(made).action is Action.UPDATE
 
 
@@ -89,18 +94,18 @@ def test_fleet_that_was_applied_with_unseen_credentials_has_nothing_to_write() -
 
 
 @pytest.mark.parametrize("is_live", [True, False])
-@pytest.mark.parametrize("wish", [WISH, replace(WISH, kept="a.b.c", reason="")])
-def test_secret_is_held_while_its_worker_is_not_the_cluster_it_was(wish: TokenWish, *, is_live: bool) -> None:
+@pytest.mark.parametrize("options", [WISH, replace(WISH, kept="a.b.c", reason="")])
+def test_secret_is_held_while_its_worker_is_not_the_cluster_it_was(options: TokenRequestSpec, *, is_live: bool) -> None:
     """A second login to one cluster makes Kueue delete the jobs that run there under the other name."""
     east = "kind: Cluster\nmetadata: {name: east}\nspec: {role: worker}\n"
     spec = parse("kind: Cluster\nmetadata: {name: hub}\nspec: {role: manager}\n", east, DOCUMENT)
     paper_clusters = PaperClusters(inventories={WISH.worker: Inventory(cluster="west", tool="kfleet")})
     hub, moved = (view_of(spec, cluster, paper_clusters) for cluster in spec.clusters)
-    wanted = entry(token=wish)
-    manifest = dress(wanted.manifest, wanted, hub.set_name)
+    wanted = entry(token=options)
+    manifest = add_tracking_metadata(wanted.manifest, wanted, hub.set_name)
     live = applied(with_token(manifest, WISH, "old"), None).manifest if is_live else None
     seen = replace(hub, live={wanted.ref: live} if live else {})
-    looks = Looks([seen, moved], {HUB: [Prediction(wanted, manifest, live)], moved.name: []})
+    looks = Comparison([seen, moved], {HUB: [Prediction(wanted, manifest, live)], moved.name: []})
     made = make_plan(spec, looks)
     assert [(refusal.reason, refusal.cluster) for refusal in made.refusals] == [(Refused.MOVED, "east")]
     (change,) = made.changes

@@ -3,9 +3,9 @@
 import pytest
 
 from reconciler.objects import ClusterName, Gap
-from reconciler.observed import LIVE_QUEUES, Capacities, FlavorPlace, Observations, Pool, PoolPlace
-from reconciler.plan import Action, Change, Plan, Reason
+from reconciler.plan.model import Action, Change, Plan, Reason
 from reconciler.quantity import parse as quantity
+from reconciler.snapshot.model import LIVE_QUEUES, Capacities, FlavorKey, Observations, Pool, PoolKey
 from tests.builders import cluster_document
 from tests.unit.plan.paper_clusters import HUB, HUB_AND_EAST, applied_clusters, parse, plan_of
 
@@ -31,11 +31,11 @@ spec:
 """
 FLEET = (*HUB_AND_EAST, cluster_document("west"))
 LOOKED: tuple[Pool, ...] = ()
-POOL = Pool(PoolPlace("nats:4222", "s", "cnaf"), {"cpu": quantity("8")})
+POOL = Pool(PoolKey("nats:4222", "s", "cnaf"), {"cpu": quantity("8")})
 
 
 def capacities(**cpus: int) -> Capacities:
-    return {FlavorPlace(ClusterName(cluster), "cpu"): {"cpu": quantity(cpu)} for cluster, cpu in cpus.items()}
+    return {FlavorKey(ClusterName(cluster), "cpu"): {"cpu": quantity(cpu)} for cluster, cpu in cpus.items()}
 
 
 def change_of(plan: Plan, name: str) -> Change:
@@ -93,7 +93,7 @@ def test_sum_on_the_manager_shrinks_only_by_what_was_seen(
     assert change_of(plan, "hub/ClusterQueue/q").action is action
 
 
-@pytest.mark.parametrize("pools", [(), (Pool(PoolPlace("nats:4222", "s", "lyon"), POOL.amounts),)])
+@pytest.mark.parametrize("pools", [(), (Pool(PoolKey("nats:4222", "s", "lyon"), POOL.amounts),)])
 def test_master_queue_keeps_its_pools_where_they_could_not_be_recalled(pools: tuple[Pool, ...]) -> None:
     spec = parse(MASTER)
     paper_clusters = applied_clusters(spec, seen=Observations(pools=(POOL,)))
@@ -122,7 +122,7 @@ def test_fleet_that_nobody_looked_at_changes_by_its_spec_alone() -> None:
 )
 def test_master_queue_changes_without_a_look_where_no_pool_gets_less(after: dict[str, str], action: Action) -> None:
     def seen(cpus: dict[str, str]) -> tuple[Pool, ...]:
-        return tuple(Pool(PoolPlace("nats:4222", "s", name), {"cpu": quantity(cpu)}) for name, cpu in cpus.items())
+        return tuple(Pool(PoolKey("nats:4222", "s", name), {"cpu": quantity(cpu)}) for name, cpu in cpus.items())
 
     spec = parse(MASTER)
     paper_clusters = applied_clusters(spec, seen=Observations(pools=seen({"cnaf": "8", "lyon": "8"})))

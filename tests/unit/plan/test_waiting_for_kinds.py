@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from reconciler.desired import compute_desired
 from reconciler.objects import Manifest, Ref, ref_of
-from reconciler.predict.ask import _Asked, _must_wait
-from reconciler.prediction import ClusterView, Prediction
+from reconciler.render.compute import compute_desired
+from reconciler.state.dry_run import _Asked, _must_wait
+from reconciler.state.model import ClusterView, Prediction
 from tests.builders import definition
 from tests.unit.plan.paper_clusters import HUB, applied_clusters, parse, view_of
 

@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
-from reconciler.desired import compute_desired
-from reconciler.desired.skypilot import configuration_text
-from reconciler.pipeline.offline import compute
-from reconciler.spec import FleetFiles, FleetSpec, parse_fleet
+from reconciler.pipeline.load import load_files
+from reconciler.render.compute import compute_desired
+from reconciler.skypilot.render import configuration_text
+from reconciler.spec.files import FleetFiles
+from reconciler.spec.model import FleetSpec
+from reconciler.spec.parse import parse_fleet
 from tests import fast_yaml
 from tests.cluster.skypilot.example_live_fleet import EXAMPLES, NAMES
 from tests.support import SEEDS, Kfleet
@@ -91,12 +93,15 @@ def test_server_config_lies_where_the_team_submits(dispatch: str, cluster: str) 
 
 
 def test_provisioning_stays_off_the_manager_that_sends_jobs_on() -> None:
-    wish = "{provisioning: {className: queued-provisioning.gke.io, managedResources: [cpu], parameters: {a: b}}}"
-    objects = {str(entry.ref): entry.manifest for entry in compute_desired(skypilot_spec(wish, "multikueue")).objects}
+    options = "{provisioning: {className: queued-provisioning.gke.io, managedResources: [cpu], parameters: {a: b}}}"
+    objects = {
+        str(entry.ref): entry.manifest for entry in compute_desired(skypilot_spec(options, "multikueue")).objects
+    }
     assert objects["east/ProvisioningRequestConfig/skypilot-research"]["spec"] == {
         "provisioningClassName": "queued-provisioning.gke.io",
         "managedResources": ["cpu"],
         "parameters": {"a": "b"},
+        "retryStrategy": {"backoffLimitCount": 3, "backoffBaseSeconds": 60, "backoffMaxSeconds": 1800},
     }
     assert objects["east/AdmissionCheck/skypilot-research"]["spec"] == {
         "controllerName": "kueue.x-k8s.io/provisioning-request",
@@ -114,8 +119,8 @@ def test_provisioning_stays_off_the_manager_that_sends_jobs_on() -> None:
 
 
 def test_provisioning_stays_off_workers_of_kubestellar_which_have_no_kueue() -> None:
-    wish = "{provisioning: {className: queued-provisioning.gke.io}}"
-    objects = compute_desired(skypilot_spec(wish, "kubestellar")).objects
+    options = "{provisioning: {className: queued-provisioning.gke.io}}"
+    objects = compute_desired(skypilot_spec(options, "kubestellar")).objects
     assert {entry.ref.kind for entry in objects if entry.ref.cluster == "east"} == {"Namespace"}
     checks = [str(entry.ref) for entry in objects if entry.ref.kind == "AdmissionCheck"]
     assert checks == ["hub/AdmissionCheck/kubestellar-research"]
@@ -127,7 +132,7 @@ def test_what_the_documents_of_skypilot_write_is_told_what_ails_it(left_out: str
     seeds = {path.name: path.read_bytes() for path in SEEDS.iterdir() if path.name != left_out}
     fleet = f"{BASE.partition('---')[0]}---\n{RESEARCH}"
     files = {f"fleet/{name}": content for name, content in {**seeds, "fleet.yaml": fleet.encode()}.items()}
-    found = compute(FleetFiles("test", "", files)).findings
+    found = load_files(FleetFiles("test", "", files)).findings
     assert {finding.rule for finding in found} == {"KF013", "KF026", "KF053"}
     infinite = [finding.problem.split()[1] for finding in found if finding.rule == "KF026"]
     assert infinite == ["cpu", "memory", "nvidia.com/gpu"] * queues
@@ -136,7 +141,7 @@ def test_what_the_documents_of_skypilot_write_is_told_what_ails_it(left_out: str
 @pytest.mark.parametrize("name", NAMES)
 def test_examples_have_nothing_against_them_and_finite_quotas(name: str) -> None:
     files = {"fleet/fleet.yaml": (EXAMPLES / name / "fleet.yaml").read_bytes()}
-    computed = compute(FleetFiles("test", "", files))
+    computed = load_files(FleetFiles("test", "", files))
     assert computed.findings == ()
     queues = [entry.manifest for entry in computed.desired.objects if entry.ref.kind == "ClusterQueue"]
     quotas = [
@@ -146,11 +151,11 @@ def test_examples_have_nothing_against_them_and_finite_quotas(name: str) -> None
     assert quotas == ([["64", "256Gi", "8"]] if name == "skypilot-shared" else [["32", "128Gi", "4"]] * 2)
 
 
-def test_render_prints_the_config_of_one_team(kfleet: Kfleet) -> None:
+def test_render_prints_the_config_of_one_team(kfleet_in_process: Kfleet) -> None:
     example = ("render", "--repo", str(EXAMPLES.parent.parent), "--path", "docs/examples/skypilot-cohort", "--skypilot")
-    assert fast_yaml.safe_load(kfleet(*example, "team2").stdout) == {
+    assert fast_yaml.safe_load(kfleet_in_process(*example, "team2").stdout) == {
         "kubernetes": {"kueue": {"local_queue_name": "team2"}}
     }
-    wrong = kfleet(*example, "team3")
+    wrong = kfleet_in_process(*example, "team3")
     assert wrong.returncode == 2
-    assert "no team 'team3' uses SkyPilot; those that do: team1, team2" in wrong.stderr
+    assert "no team 'team3' uses SkyPilot; teams that do: team1, team2" in wrong.stderr

@@ -1,7 +1,9 @@
 """Small fleets as text, for tests."""
 
 from reconciler.errors import SpecError
-from reconciler.spec import FleetFiles, FleetSpec, parse_fleet
+from reconciler.spec.files import FleetFiles
+from reconciler.spec.model import FleetSpec
+from reconciler.spec.parse import parse_fleet
 
 FLEET = "apiVersion: kfleet.dev/v1alpha1\nkind: Fleet\nmetadata: {name: test}\n"
 HUB = "apiVersion: kfleet.dev/v1alpha1\nkind: Cluster\nmetadata: {name: hub}\nspec: {role: manager}\n"

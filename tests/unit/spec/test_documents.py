@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.errors import Place
-from reconciler.spec.documents import MAX_DEPTH, read_documents
+from reconciler.errors import SourceLocation
 from reconciler.spec.files import MAX_FILE_BYTES
+from reconciler.spec.yaml_reader import MAX_DEPTH, read_documents
 
 
 def read_value(text: str) -> Any:
@@ -72,9 +72,9 @@ def test_documents_have_lines_and_skip_what_is_empty() -> None:
     assert [document.value for document in reading.documents] == [{"a": 1}, {"b": ["x", {"c": 2}]}]
     assert [document.line for document in reading.documents] == [4, 7]
     second = reading.documents[1]
-    assert second.place("b", 1, "c") == Place("a.yaml", 9)
-    assert second.place("b", 1, "missing") == Place("a.yaml", 9)
-    assert second.place() == Place("a.yaml", 7)
+    assert second.place("b", 1, "c") == SourceLocation("a.yaml", 9)
+    assert second.place("b", 1, "missing") == SourceLocation("a.yaml", 9)
+    assert second.place() == SourceLocation("a.yaml", 7)
 
 
 def test_documents_come_in_the_order_of_their_paths() -> None:
@@ -98,20 +98,20 @@ def test_keys_become_texts() -> None:
     [
         ("a: [1\nb: 2", "a.yaml:2: not valid YAML: did not find expected ',' or ']' while parsing a flow sequence"),
         ("a: 1\n b: 2", "a.yaml:2: not valid YAML: mapping values are not allowed in this context"),
-        ("a: 1\na: 2", "a.yaml:2: the key 'a' stands here twice"),
+        ("a: 1\na: 2", "a.yaml:2: the key 'a' is set twice"),
         ("on: 1", "a.yaml:1: YAML reads the key on as true: put it in quotes"),
-        ("? [a]\n: 1", "a.yaml:1: a key must be a text, not a list or a mapping"),
+        ("? [a]\n: 1", "a.yaml:1: a key must be a string, not a list or a mapping"),
         ("~: 1", "a.yaml:1: YAML reads the key ~ as nothing: put it in quotes"),
         ("a: !!python/object:os.system x", "a.yaml:1: the tag !!python/object:os.system is not allowed"),
         ("a: !!python/tuple [x]", "a.yaml:1: the tag !!python/tuple is not allowed"),
         ("a: !!binary aGk=", "a.yaml:1: the tag !!binary is not allowed"),
-        ("a: !!int x", "a.yaml:1: 'x' is no !!int"),
-        ("a: .nan", "a.yaml:1: .nan is no number that JSON can hold"),
-        ("a: *b", "a.yaml:1: the alias *b stands for nothing: its anchor must be complete before it"),
-        ("a: &b [*b]", "a.yaml:1: the alias *b stands for nothing: its anchor must be complete before it"),
+        ("a: !!int x", "a.yaml:1: 'x' is not a valid !!int"),
+        ("a: .nan", "a.yaml:1: .nan is not a number that JSON can represent"),
+        ("a: *b", "a.yaml:1: the alias *b is undefined: its anchor must be complete before it"),
+        ("a: &b [*b]", "a.yaml:1: the alias *b is undefined: its anchor must be complete before it"),
         ("<<: 1", "a.yaml:1: << takes a mapping, or a list of mappings"),
-        ("- 1", "a.yaml:1: a document is a mapping with apiVersion and kind"),
-        ("text", "a.yaml:1: a document is a mapping with apiVersion and kind"),
+        ("- 1", "a.yaml:1: a document must be a mapping with apiVersion and kind"),
+        ("text", "a.yaml:1: a document must be a mapping with apiVersion and kind"),
         ("a: \tb: c\x07", "a.yaml: not valid YAML: "),
     ],
 )
@@ -132,8 +132,8 @@ def test_every_broken_file_is_reported() -> None:
     [
         (b"a: \xff\n", "a.yaml: the file is not UTF-8: byte 0xff on line 1"),
         ("a: ü".encode("latin-1"), "a.yaml: the file is not UTF-8: byte 0xfc on line 1"),
-        (b"\x7fELF\0\0", "a.yaml: the file is binary: it holds a NUL byte, YAML is text"),
-        ("a: 1".encode("utf-16"), "a.yaml: the file is binary: it holds a NUL byte, YAML is text"),
+        (b"\x7fELF\0\0", "a.yaml: the file is binary: it contains a NUL byte, but YAML is text"),
+        ("a: 1".encode("utf-16"), "a.yaml: the file is binary: it contains a NUL byte, but YAML is text"),
         (b"x" * (MAX_FILE_BYTES + 1), f"a.yaml: the file has 10485761 bytes: at most {MAX_FILE_BYTES} are read"),
     ],
 )

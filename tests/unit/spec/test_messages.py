@@ -17,8 +17,8 @@ QUEUES = {
     "cohort: a": "4: spec.quota: is required",
     f"{QUOTA}\n  dispatch: Multikueue": "6: spec.dispatch: 'Multikueue' is not allowed; did you mean multikueue?; "
     "allowed: multikueue, kubestellar, none",
-    f"{QUOTA}\n  cohort: 7": "6: spec.cohort: 7 is not a text: put it in quotes",
-    f"{QUOTA}\n  cohort: [a]": "6: spec.cohort: a list of 1 is not a text",
+    f"{QUOTA}\n  cohort: 7": "6: spec.cohort: 7 is not a string: put it in quotes",
+    f"{QUOTA}\n  cohort: [a]": "6: spec.cohort: a list of 1 is not a string",
     f"{QUOTA}\n  drainOnDelete: null": "6: spec.drainOnDelete: nothing is not true or false",
     "quota: {}": "5: spec.quota: a mapping of 0 is not a list",
     "quota: []": "5: spec.quota: must not be empty",
@@ -36,7 +36,7 @@ QUEUES = {
     f"{QUOTA}\n  cohort: {'a' * 300}": "6: spec.cohort: has 300 characters: at most 253",
     f"{QUOTA}\n  clusters: {{names: [a], matchLabels: {{a: b}}}}": "6: spec.clusters: use names alone, "
     "or matchLabels and matchExpressions",
-    f"{QUOTA}\n  clusters: {{names: [a, a]}}": "6: spec.clusters.names: holds the same entry twice",
+    f"{QUOTA}\n  clusters: {{names: [a, a]}}": "6: spec.clusters.names: contains the same entry twice",
     f"{QUOTA}\n  clusters: {{}}": "6: spec.clusters: must not be empty",
     f"{QUOTA}\n  clusters: {{matchExpressions: [{{key: a, operator: In}}]}}": "6: "
     "spec.clusters.matchExpressions[0].values: is required",
@@ -53,13 +53,13 @@ OTHERS = {
     document_text(
         "Cluster", "role: worker\n  access: {context: a, env: B}"
     ): "6: spec.access: say exactly one of context (with or without kubeconfig), inCluster, secretRef or env",
-    document_text("Cluster", "role: worker\n  kueue: {version: 0.19}"): "6: spec.kueue.version: 0.19 is not a text: "
+    document_text("Cluster", "role: worker\n  kueue: {version: 0.19}"): "6: spec.kueue.version: 0.19 is not a string: "
     "put it in quotes",
     document_text("Flavor", "capacity: {source: static}"): "5: spec.capacity.resources: is required",
     document_text(
         "Flavor", "capacity: {source: nodes, resources: {cpu: 1}}"
     ): "5: spec.capacity: resources are for source static only",
-    document_text("Flavor", "capacity: {source: nodes, headroom: 5}"): "5: spec.capacity.headroom: 5 is not a text: "
+    document_text("Flavor", "capacity: {source: nodes, headroom: 5}"): "5: spec.capacity.headroom: 5 is not a string: "
     "put it in quotes",
     document_text("Flavor", f"capacity: {{source: nodes}}\n  nodeTaints: [{'{key: a, effect: NoExecute},' * 9}]"): "6: "
     "spec.nodeTaints: has 9 entries: at most 8",
@@ -76,6 +76,12 @@ def test_message_says_where_what_and_what_is_allowed(text: str, message: str) ->
     found = problems_of(text, EAST)
     assert found[0].startswith(f"fleet/doc0.yaml:{message}")
     assert len(found) == 1 or "flavors" in message
+
+
+def test_message_about_the_labels_of_pools_says_what_to_write() -> None:
+    found, *_ = problems_of(document_text("Fleet", "policy: {capacity: {poolLabels: [a b]}}"))
+    where = "fleet/doc0.yaml:5: spec.policy.capacity.poolLabels[0]: 'a b' is not allowed"
+    assert found == f"{where}: write the key of a label, like site, or a domain with a slash, like example.org/"
 
 
 def test_all_messages_come_at_once_in_order() -> None:
@@ -110,7 +116,7 @@ def test_message_names_a_wrong_pattern(pattern: str, problem: str) -> None:
     nats = f"{{natsConnector: x, natsSubject: s, poolRegExp: '{pattern}'}}"
     text = document_text("MasterQueue", f"flavors: [{{name: a, natsFlavor: {nats}}}]", "vk.io/v1")
     found = problems_of(text, EAST)
-    assert f"poolRegExp: '{pattern}' is no regular expression" in found[0]
+    assert f"poolRegExp: '{pattern}' is not a regular expression" in found[0]
     assert problem in found[0]
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.spec import parse_fleet
+from reconciler.spec.parse import parse_fleet
 from tests.unit.spec.fleet_texts import EAST, FLEET, HUB, QUEUE, WEST, files, parsed, problems, problems_of
 
 CONFIGMAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: %s}\n"
@@ -95,7 +95,7 @@ def test_overlay_patches_native_objects_by_namespace() -> None:
         ),
         (
             overlay("dev", "remove: [{kind: ConfigMap, name: c}]"),
-            "overlays/dev/o.yaml:6: spec.remove[0]: ConfigMap c is in 2 documents: say its group or namespace",
+            "overlays/dev/o.yaml:6: spec.remove[0]: ConfigMap c is in 2 documents: add its group or namespace",
         ),
         (
             overlay("dev", JSON + "    - {op: remove, path: /spec/quoda}"),
@@ -123,10 +123,10 @@ def test_overlay_patches_native_objects_by_namespace() -> None:
         ),
         (
             overlay("dev", "base: [prod]"),
-            "overlays/prod/o.yaml:6: spec.base: overlays build on each other in a circle: dev -> prod -> dev",
+            "overlays/prod/o.yaml:6: spec.base: overlays have a circular base: dev -> prod -> dev",
         ),
         (overlay("other"), "overlays/dev/o.yaml:4: metadata.name: 'other' is not the name of its folder: write dev"),
-        (QUEUE, "overlays/dev: has 0 Overlay documents: exactly one (kfleet.dev/v1alpha1) says what it changes"),
+        (QUEUE, "overlays/dev: has 0 Overlay documents: exactly one (kfleet.dev/v1alpha1) is needed"),
         ("a: [", "overlays/dev/o.yaml:2: not valid YAML"),
         (
             overlay("dev") + "---\n" + EAST,

@@ -5,13 +5,14 @@ import pytest
 
 from reconciler.objects import ClusterName
 from reconciler.quantity import Percent, Quantity, parse
-from reconciler.spec import FleetFiles, FleetSpec, parse_fleet
-from reconciler.spec.choices import CapacityPolicy, Drain, Policy
 from reconciler.spec.document import Ignore
-from reconciler.spec.model import Access, AdmissionCheck, ClusterSelector, SecretRef
+from reconciler.spec.enums import CapacityPolicy, Drain, Policy
+from reconciler.spec.files import FleetFiles
+from reconciler.spec.model import AccessSpec, AdmissionCheck, ClusterSelector, FleetSpec, SecretRef
 from reconciler.spec.nats import TextRef
-from reconciler.spec.selector import LabelSelector, parse_selector
-from reconciler.spec.targets import Targets
+from reconciler.spec.parse import parse_fleet
+from reconciler.spec.roles import home_cluster
+from reconciler.spec.selectors import LabelSelector, Targets, parse_selector
 from tests import fast_yaml
 from tests.support import ROOT
 from tests.unit.spec.fleet_texts import EAST, FLEET, HUB, QUEUE, WEST, files, parsed, problems, problems_of
@@ -53,7 +54,7 @@ def test_example_fleet_and_its_overlays_are_right() -> None:
 def test_fleet_fills_in_defaults() -> None:
     spec = parsed(HUB, NODES, QUEUE, TENANT)
     assert spec.fleet.policy == Policy()
-    assert spec.clusters[0].access == Access()
+    assert spec.clusters[0].access == AccessSpec()
     assert spec.clusters[0].kueue.namespace == "kueue-system"
     assert spec.flavors[0].clusters is None
     assert spec.flavors[0].capacity.headroom is None
@@ -79,7 +80,11 @@ def test_fleet_reads_every_field() -> None:
     kinds = [each for kind, each in WHOLE.items() if kind not in ("Overlay", "MasterQueue")]
     spec = parse_fleet(files(fleet__all=fast_yaml.safe_dump_all(kinds)))
     capacity = CapacityPolicy(
-        Percent(Fraction(1, 20)), timedelta(minutes=2), timedelta(minutes=90), timedelta(milliseconds=500)
+        Percent(Fraction(1, 20)),
+        timedelta(minutes=2),
+        timedelta(minutes=90),
+        timedelta(milliseconds=500),
+        ("site", "example.org/"),
     )
     assert spec.fleet.suspend
     assert spec.fleet.policy.capacity == capacity
@@ -243,9 +248,9 @@ def test_lint_rules_are_ignored_with_a_reason() -> None:
 @pytest.mark.parametrize(
     ("documents", "message"),
     [
-        ([FLEET], "fleet/fleet.yaml:2: kind: there is a Fleet already, at fleet/doc0.yaml:2"),
-        ([EAST, EAST], "fleet/doc1.yaml:3: metadata.name: there is a Cluster east already, at fleet/doc0.yaml:3"),
-        ([HUB, EAST.replace("worker", "manager")], "fleet/doc1.yaml:4: spec.role: there is a manager already: hub"),
+        ([FLEET], "fleet/fleet.yaml:2: kind: a Fleet exists already, at fleet/doc0.yaml:2"),
+        ([EAST, EAST], "fleet/doc1.yaml:3: metadata.name: Cluster east exists already, at fleet/doc0.yaml:3"),
+        ([HUB, EAST.replace("worker", "manager")], "fleet/doc1.yaml:4: spec.role: there is already a manager: hub"),
         (
             [namespace_text(None), EAST, WEST],
             "fleet/doc0.yaml:3: metadata: goes to no cluster: the fleet has no manager",
@@ -253,30 +258,36 @@ def test_lint_rules_are_ignored_with_a_reason() -> None:
         ([MASTER, EAST, WEST], "fleet/doc0.yaml:3: metadata: goes to no cluster: the fleet has no manager"),
         (
             [HUB, namespace_text("all"), namespace_text("all")],
-            "fleet/doc2.yaml:3: metadata.name: there is a Namespace nn already",
+            "fleet/doc2.yaml:3: metadata.name: Namespace nn exists already",
         ),
         (
             [HUB, namespace_text("a=(")],
-            "fleet/doc1.yaml:3: metadata.annotations[\"kfleet.dev/clusters\"]: 'a=(' is no label",
+            "fleet/doc1.yaml:3: metadata.annotations[\"kfleet.dev/clusters\"]: 'a=(' is not a label",
         ),
         (
             [HUB, namespace_text(" ")],
             "fleet/doc1.yaml:3: metadata.annotations[\"kfleet.dev/clusters\"]: ' ' names no cluster",
         ),
         (["kind: Queue\n"], "fleet/doc0.yaml:1: apiVersion: is required"),
-        (["apiVersion: 1\nkind: Queue\n"], "fleet/doc0.yaml:1: apiVersion: is not a text"),
-        (["apiVersion: v1\nkind: List\nitems: []\n"], "fleet/doc0.yaml:2: kind: a list of objects: write each"),
+        (["apiVersion: 1\nkind: Queue\n"], "fleet/doc0.yaml:1: apiVersion: is not a string"),
+        (["apiVersion: v1\nkind: List\nitems: []\n"], "fleet/doc0.yaml:2: kind: is a list of objects: write each"),
         (["apiVersion: apps\nkind: X\nmetadata: {name: x}\n"], "fleet/doc0.yaml:1: apiVersion: 'apps' is not v1 or"),
         (["apiVersion: v1\nkind: X\n", HUB], "fleet/doc0.yaml:1: metadata.name: is required"),
-        (["apiVersion: v1\nkind: X\nmetadata: {name: A_}\n", HUB], "fleet/doc0.yaml:3: metadata.name: 'A_' is no name"),
-        ([namespace_text(None, "n"), HUB], "fleet/doc0.yaml:3: metadata.name: false is not a text: put it in quotes"),
+        (
+            ["apiVersion: v1\nkind: X\nmetadata: {name: A_}\n", HUB],
+            "fleet/doc0.yaml:3: metadata.name: 'A_' is not a valid object name",
+        ),
+        ([namespace_text(None, "n"), HUB], "fleet/doc0.yaml:3: metadata.name: false is not a string: put it in quotes"),
         (
             ["apiVersion: kfleet.dev/v1alpha1\nkind: Que\nmetadata: {name: x}\n"],
-            "fleet/doc0.yaml:2: kind: 'Que' is no kind of kfleet.dev; did you mean Queue?; allowed: Fleet, Cluster, ",
+            (
+                "fleet/doc0.yaml:2: kind: 'Que' is not a kind of kfleet.dev; did you mean Queue?; "
+                "allowed: Fleet, Cluster, "
+            ),
         ),
         (
             ["apiVersion: kfleet.dev/v1alpha1\nkind: Overlay\nmetadata: {name: x}\n"],
-            "fleet/doc0.yaml:2: kind: an Overlay stands in overlays/<name>/",
+            "fleet/doc0.yaml:2: kind: an Overlay belongs into overlays/<name>/",
         ),
     ],
 )
@@ -288,7 +299,7 @@ def test_mistake_is_named(documents: list[str], message: str) -> None:
 
 @pytest.mark.parametrize(
     ("ignore", "problem"),
-    [("KF012", "KF012 is ignored without a reason: write KF012: and why"), ("all", "'all' names no lint rule")],
+    [("KF012", "KF012 is ignored without a reason: write KF012: and the reason"), ("all", "'all' is not a lint rule")],
 )
 def test_lint_rule_is_not_ignored_without_a_reason(ignore: str, problem: str) -> None:
     text = HUB.replace("{name: hub}", f"{{name: hub, annotations: {{kfleet.dev/lint-ignore: '{ignore}'}}}}")
@@ -296,7 +307,7 @@ def test_lint_rule_is_not_ignored_without_a_reason(ignore: str, problem: str) ->
 
 
 def test_fleet_without_a_fleet_document_is_named() -> None:
-    assert problems(files(fleet__a=HUB)) == ["fleet: there is no Fleet document: exactly one says how the fleet is run"]
+    assert problems(files(fleet__a=HUB)) == ["fleet: there is no Fleet document: exactly one is required"]
 
 
 def test_same_native_object_may_go_to_different_clusters() -> None:
@@ -307,3 +318,27 @@ def test_broken_file_hides_what_depends_on_the_whole() -> None:
     assert problems(files(fleet__a="a: [1\nb: 2", fleet__b=namespace_text(None))) == [
         "fleet/a.yaml:2: not valid YAML: did not find expected ',' or ']' while parsing a flow sequence"
     ]
+
+
+def home_text(home: str) -> str:
+    return f"{FLEET}spec: {{homeCluster: {home}}}\n"
+
+
+def test_home_cluster_is_the_one_that_the_fleet_names_or_else_the_first() -> None:
+    clusters = (EAST.replace("worker", "standalone"), WEST.replace("worker", "standalone"))
+    text = "---\n".join((home_text("west"), *clusters))
+    assert home_cluster(parse_fleet(files(fleet__fleet=text))).name == "west"
+    assert home_cluster(parsed(*clusters)).name == "east"
+    assert home_cluster(parsed(EAST, HUB)).name == "hub"
+
+
+@pytest.mark.parametrize(
+    ("clusters", "problem"),
+    [
+        ((EAST, WEST), "spec.homeCluster: 'north' is not a Cluster of the fleet"),
+        ((EAST, HUB), "spec.homeCluster: is only for fleets without a manager: remove it"),
+    ],
+)
+def test_home_cluster_is_a_cluster_of_a_fleet_without_a_manager(clusters: tuple[str, ...], problem: str) -> None:
+    (found,) = problems(files(fleet__fleet="---\n".join((home_text("north"), *clusters))))
+    assert problem in found

@@ -1,6 +1,6 @@
 import pytest
 
-from reconciler.spec.selector import LabelSelector, parse_selector, read_selector
+from reconciler.spec.selectors import LabelSelector, parse_selector, read_selector
 
 LABELS = {"site": "cnaf", "gpu": "a100"}
 
@@ -27,7 +27,7 @@ def test_selector_text_matches_as_in_kubernetes(text: str, *, is_match: bool) ->
 
 @pytest.mark.parametrize("wrong", ["", "=x", "site in cnaf", "site in (a b)", "a,,b", "site=a=b", "(a)", "-a"])
 def test_selector_text_that_cannot_be_read_is_named(wrong: str) -> None:
-    with pytest.raises(ValueError, match="is no label selector"):
+    with pytest.raises(ValueError, match="is not a label selector"):
         parse_selector(wrong)
 
 

@@ -10,11 +10,12 @@ kind: Fleet
 metadata: {name: research, labels: {a: b}, annotations: {kfleet.dev/lint-ignore: "KF001: tried"}}
 spec:
   suspend: true
+  homeCluster: east
   policy:
     conflicts: take
     adopt: always
     prune: {maxDeletes: 3, maxPercent: 5}
-    capacity: {headroom: 5%, staleAfter: 2m, dropAfter: 1h30m, shrinkDelay: 500ms}
+    capacity: {headroom: 5%, staleAfter: 2m, dropAfter: 1h30m, shrinkDelay: 500ms, poolLabels: [site, example.org/]}
   nats:
   - {servers: [nats://a], user: u, password: {env: E}, token: {env: E}, credentials: {env: E},
      tls: {ca: {env: E}, certificate: {env: E}, key: {env: E}}}

@@ -6,16 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.apply import Patience
-from reconciler.outcome import ClusterOutcome
-from reconciler.pipeline.offline import Source, compute, read_files
-from reconciler.pipeline.online import apply_fleet, connect, plan_fleet
-from reconciler.plan import Plan
+from reconciler.apply.retry import RetryPolicy
+from reconciler.pipeline.load import Source, load_files, read_files
+from reconciler.pipeline.observe import connect
+from reconciler.plan.model import Plan
+from reconciler.plan.outcome import ClusterOutcome
+from reconciler.report.text import apply_exit_code, outcome_text
 from reconciler.sandbox.fleet import Sandbox
-from reconciler.status import apply_exit_code, outcome_text
 from tests.cluster.faults.proxy import Deed, Fault, FaultProxy
 from tests.cluster.faults.runs import assert_as_wanted, assert_converges, run, told
 from tests.cluster.faults.shapes import COLLECTIONS, Shape, commit, recorded_kinds
+from tests.cluster.stages import apply_fleet, plan_fleet
 
 CLASSES = "/workloadpriorityclasses/"
 BUSY = {
@@ -31,11 +32,11 @@ ProxyOf = Callable[[str], FaultProxy]
 
 def apply_here(repo: Path) -> tuple[Plan, tuple[ClusterOutcome, ...]]:
     """Plan and apply in this process, to see the outcome of each object."""
-    computed = compute(read_files(Source(str(repo), "HEAD")))
+    computed = load_files(read_files(Source(str(repo), "HEAD")))
     connections = connect(computed.spec)
     try:
         plan = plan_fleet(computed, connections)
-        return plan, apply_fleet(computed, connections, plan, Patience())
+        return plan, apply_fleet(computed, connections, plan, RetryPolicy())
     finally:
         connections.close()
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from reconciler.lease import DURATION
+from reconciler.clients.lease import DURATION
 from reconciler.sandbox.fleet import Sandbox
 from tests.cluster.faults import leases
 from tests.cluster.faults.proxy import Deed, Fault, FaultProxy
@@ -42,7 +42,7 @@ def test_second_apply_ends_with_the_name_of_the_first(
 def test_two_applies_at_once_leave_the_objects_right(
     faulty: Sandbox, kubeconfigs: dict[str, Path], tmp_path: Path, unique: str
 ) -> None:
-    shape = Shape(unique, kubeconfigs, tuple(f"t{number}" for number in range(9)))
+    shape = Shape(unique, kubeconfigs, tuple(f"t{number}" for number in range(12)))
     assert sum(len(shape.objects(cluster)) for cluster in kubeconfigs) > 100
     repo = commit(tmp_path / "repo", shape)
     with applying(repo) as one, applying(repo) as other:
@@ -50,7 +50,7 @@ def test_two_applies_at_once_leave_the_objects_right(
     assert 0 in {answer.returncode for answer in both}, [told(answer) for answer in both]
     # Whoever comes late enough finds nothing to do.
     for late in (answer for answer in both if answer.returncode != 0):
-        assert late.returncode == 3 and ("held by" in late.stderr or "was faster" in late.stderr), told(late)
+        assert late.returncode == 3 and ("held by" in late.stderr or "took the lease first" in late.stderr), told(late)
     assert_as_wanted(faulty, shape)
     assert_converges(faulty, repo, shape)
 
@@ -75,12 +75,12 @@ def test_apply_stops_writing_when_its_lease_is_stolen(
         worker.let_go()
         applied = finished(process)
     assert applied.returncode == 4, told(applied)
-    assert "the lease is lost, so another kfleet may be writing; nothing more is written" in applied.stdout
+    assert "the lease is lost, so another kfleet may be writing; kfleet stops writing" in applied.stdout
     # What was on its way arrived; nothing followed it, there or on the manager.
     assert not any(name.startswith("LocalQueue/") for name in members(faulty.api("worker1"), shape))
     assert members(faulty.api("manager"), shape) == set()
     assert leases.holder_of(faulty, shape) == "thief"
-    leases.expire(faulty, shape)
+    leases.let_go(faulty, shape)
     assert_converges(faulty, repo, shape)
 
 
@@ -103,5 +103,5 @@ def test_apply_stops_writing_when_the_keeper_of_its_lease_is_silent(
     assert not any(name.startswith("LocalQueue/") for name in members(faulty.api("worker1"), shape))
     assert members(faulty.api("manager"), shape) == set()
     manager.let_go()
-    leases.expire(faulty, shape)
+    leases.let_go(faulty, shape)
     assert_converges(faulty, repo, shape)

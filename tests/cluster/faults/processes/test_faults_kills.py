@@ -60,7 +60,7 @@ def test_killed_first_apply_is_finished_by_the_next(
     shape = Shape(unique, kubeconfigs)
     repo = commit(tmp_path / "repo", shape)
     kill_at(proxy, fault, repo)
-    leases.expire(faulty, shape)
+    leases.let_go(faulty, shape)
     assert_converges(faulty, repo, shape)
 
 
@@ -78,7 +78,7 @@ def test_killed_prune_is_finished_by_the_next_apply(
     commit(repo, smaller)
     kill_at(proxy, fault, repo)
     assert members(faulty.api("worker1"), shape) >= smaller.objects("worker1")
-    leases.expire(faulty, shape)
+    leases.let_go(faulty, shape)
     assert_converges(faulty, repo, smaller)
     api = faulty.api("worker1")
     assert all(api.find(path) for path in foreign)
@@ -97,7 +97,7 @@ def test_killed_apply_that_is_never_followed_by_its_commit_is_tidied_up(
     commit(repo, replace(shape, teams=("a", "b")))
     kill_at(proxy, Fault(AFTER, "/clusterqueues/"), repo)
     assert any(name.startswith("ClusterQueue/") for name in members(faulty.api("worker1"), shape))
-    leases.expire(faulty, shape)
+    leases.let_go(faulty, shape)
     commit(repo, shape)
     assert_converges(faulty, repo, shape)
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.apply import Patience
-from reconciler.pipeline.offline import Source, compute, read_files
-from reconciler.pipeline.online import apply_fleet, connect, plan_fleet
+from reconciler.apply.retry import RetryPolicy
+from reconciler.pipeline.load import Source, load_files, read_files
+from reconciler.pipeline.observe import connect
+from reconciler.report.text import apply_exit_code, outcome_text
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.kubeconfig import write_kubeconfig
 from reconciler.sandbox.processes import is_alive
-from reconciler.status import apply_exit_code, outcome_text
 from tests.cluster.faults.proxy import Deed, Fault, FaultProxy
 from tests.cluster.faults.runs import (
     BRIEFLY,
@@ -28,10 +28,11 @@ from tests.cluster.faults.runs import (
     told,
 )
 from tests.cluster.faults.shapes import Shape, commit, members
+from tests.cluster.stages import apply_fleet, plan_fleet
 from tests.support import eventually, revive
 
-SERVER = "worker3/kube-apiserver"
-OTHERS = ("manager", "worker1", "worker2")
+SERVER = "worker2/kube-apiserver"
+OTHERS = ("manager", "worker1")
 
 
 @pytest.fixture
@@ -39,14 +40,14 @@ def stopped(faulty: Sandbox) -> Iterator[Callable[[], None]]:
     """Stop the server of a worker when the test says so; it runs again afterwards, whatever happens."""
     yield lambda: faulty.kill(SERVER)
     if not is_alive(faulty.state.part(SERVER)):
-        revive(faulty, "worker3")
+        revive(faulty, "worker2")
 
 
 @pytest.fixture
 def black_hole(faulty: Sandbox, tmp_path: Path) -> Iterator[Path]:
     """A kubeconfig of a worker that leads to a socket which takes connections and never says a word."""
     with socket.create_server(("127.0.0.1", 0)) as hole:
-        cluster = faulty.state.cluster("worker3")
+        cluster = faulty.state.cluster("worker2")
         access = replace(cluster.access, server=f"https://127.0.0.1:{hole.getsockname()[1]}")
         path = tmp_path / "hole.kubeconfig"
         write_kubeconfig(path, [replace(cluster, access=access)])
@@ -59,21 +60,21 @@ def test_apply_goes_on_without_a_server_that_is_down_before_the_look(
     shape = Shape(unique, kubeconfigs)
     repo = commit(tmp_path / "repo", shape)
     assert_converges(faulty, repo, shape)
-    held = members(faulty.api("worker3"), shape)
+    held = members(faulty.api("worker2"), shape)
     smaller = replace(shape, teams=("a", "b"), priority=20)
     commit(repo, smaller)
 
     stopped()
     planned = run("plan", repo)
     assert planned.returncode == 4, told(planned)
-    assert "gap: worker3: the cluster: " in planned.stdout and "connection refused" in planned.stdout
+    assert "gap: worker2: the cluster: " in planned.stdout and "connection refused" in planned.stdout
     applied = run("apply", repo)
     assert applied.returncode == 4, told(applied)
-    assert "gap: worker3: the cluster: " in applied.stdout
+    assert "gap: worker2: the cluster: " in applied.stdout
     assert_as_wanted(faulty, smaller, *OTHERS)
 
-    revive(faulty, "worker3")
-    assert members(faulty.api("worker3"), shape) == held
+    revive(faulty, "worker2")
+    assert members(faulty.api("worker2"), shape) == held
     assert_converges(faulty, repo, smaller)
 
 
@@ -90,9 +91,9 @@ def test_apply_deletes_nothing_on_a_server_that_it_could_not_list(
     applied = run("apply", repo)
     assert applied.returncode == 4, told(applied)
     assert "gap: worker1: LocalQueue.kueue.x-k8s.io: " in applied.stdout
-    assert "the look at this cluster was incomplete" in applied.stdout
+    assert "this cluster was not observed completely" in applied.stdout
     assert members(faulty.api("worker1"), shape) == shape.objects("worker1")
-    assert_as_wanted(faulty, smaller, "manager", "worker2", "worker3")
+    assert_as_wanted(faulty, smaller, "manager", "worker2")
     proxy.let_go()
     assert_converges(faulty, repo, smaller)
 
@@ -102,20 +103,20 @@ def test_apply_reports_a_server_that_goes_down_between_look_and_apply(
 ) -> None:
     shape = Shape(unique, kubeconfigs)
     repo = commit(tmp_path / "repo", shape)
-    computed = compute(read_files(Source(str(repo), "HEAD")))
+    computed = load_files(read_files(Source(str(repo), "HEAD")))
     connections = connect(computed.spec)
     try:
         plan = plan_fleet(computed, connections)
         assert not plan.gaps and not plan.refusals
         stopped()
-        outcomes = apply_fleet(computed, connections, plan, Patience(total=timedelta(seconds=5)))
+        outcomes = apply_fleet(computed, connections, plan, RetryPolicy(total=timedelta(seconds=5)))
     finally:
         connections.close()
     assert apply_exit_code(plan, outcomes) == 4
-    assert "worker3: PATCH " in outcome_text(outcomes) and "connection refused" in outcome_text(outcomes)
+    assert "worker2: PATCH " in outcome_text(outcomes) and "connection refused" in outcome_text(outcomes)
     assert_as_wanted(faulty, shape, *OTHERS)
-    revive(faulty, "worker3")
-    assert members(faulty.api("worker3"), shape) == set()
+    revive(faulty, "worker2")
+    assert members(faulty.api("worker2"), shape) == set()
     assert_converges(faulty, repo, shape)
 
 
@@ -126,19 +127,19 @@ def test_apply_gives_up_a_server_that_goes_down_in_the_middle(
     repo = commit(tmp_path / "repo", shape)
     started = time.monotonic()
     with applying(repo, *BRIEFLY) as process:
-        eventually(lambda: len(members(faulty.api("worker3"), shape)) >= 5, seconds=120)
+        eventually(lambda: len(members(faulty.api("worker2"), shape)) >= 5, seconds=120)
         stopped()
         applied = finished(process)
     took = time.monotonic() - started
     assert applied.returncode == 4, told(applied)
-    lost = [line for line in applied.stdout.splitlines() if line.startswith("worker3/") and ": create: " in line]
+    lost = [line for line in applied.stdout.splitlines() if line.startswith("worker2/") and ": create: " in line]
     assert lost and all("connection" in line or "not tried" in line for line in lost), told(applied)
     assert_as_wanted(faulty, shape, *OTHERS)
     # Patience is for the server, not for each of its 180 objects.
     assert took < 200, took
 
-    revive(faulty, "worker3")
-    assert members(faulty.api("worker3"), shape) < shape.objects("worker3")
+    revive(faulty, "worker2")
+    assert members(faulty.api("worker2"), shape) < shape.objects("worker2")
     assert_converges(faulty, repo, shape)
 
 
@@ -148,11 +149,11 @@ def test_apply_survives_a_restart_of_a_server_in_the_middle(
     shape = Shape(unique, kubeconfigs, tuple(f"t{number}" for number in range(30)))
     repo = commit(tmp_path / "repo", shape)
     with applying(repo, *PATIENTLY) as process:
-        eventually(lambda: len(members(faulty.api("worker3"), shape)) >= 5, seconds=120)
+        eventually(lambda: len(members(faulty.api("worker2"), shape)) >= 5, seconds=120)
         faulty.kill(SERVER)
         faulty.restart(SERVER)
         applied = finished(process)
-    revive(faulty, "worker3")
+    revive(faulty, "worker2")
     assert applied.returncode == 0, told(applied)
     assert_converges(faulty, repo, shape)
 
@@ -160,20 +161,20 @@ def test_apply_survives_a_restart_of_a_server_in_the_middle(
 def test_apply_waits_for_a_black_hole_no_longer_than_its_timeout(
     faulty: Sandbox, kubeconfigs: dict[str, Path], tmp_path: Path, unique: str, black_hole: Path
 ) -> None:
-    usual = Shape(unique, {name: path for name, path in kubeconfigs.items() if name != "worker3"})
+    usual = Shape(unique, {name: path for name, path in kubeconfigs.items() if name != "worker2"})
     repo = commit(tmp_path / "usual", usual)
     started = time.monotonic()
     assert_converges(faulty, repo, usual)
     took_usually = time.monotonic() - started
 
-    shape = Shape(f"{unique}-hole", kubeconfigs | {"worker3": black_hole})
+    shape = Shape(f"{unique}-hole", kubeconfigs | {"worker2": black_hole})
     repo = commit(tmp_path / "repo", shape)
     started = time.monotonic()
     applied = run("apply", repo)
     took = time.monotonic() - started
     assert applied.returncode == 4, told(applied)
-    why = "not asked again, because there was no answer in time"
-    assert f"gap: worker3: the cluster: GET /api/v1/namespaces/kube-system: {why}" in applied.stdout, told(applied)
+    why = "no answer in time"
+    assert f"gap: worker2: the cluster: GET /api/v1/namespaces/kube-system: {why}" in applied.stdout, told(applied)
     assert_as_wanted(faulty, shape, *OTHERS)
     assert took < took_usually + 60, (took, took_usually)
     assert_converges(
@@ -193,6 +194,6 @@ def test_apply_writes_nothing_while_the_manager_is_down(
         revive(faulty, "manager")
     assert applied.returncode == 1, told(applied)
     assert "manager: " in applied.stderr and "connection refused" in applied.stderr
-    assert "without its lease nothing is written to any cluster" in applied.stderr
+    assert "without its lease kfleet writes to no cluster" in applied.stderr
     assert all(members(faulty.api(cluster), shape) == set() for cluster in kubeconfigs)
     assert_converges(faulty, repo, shape)

@@ -1,0 +1,1 @@
+"""Whether Kueue would admit a job and, if not, the reason."""

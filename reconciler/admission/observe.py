@@ -1,0 +1,155 @@
+"""Observes everything on a cluster that decides whether a job is admitted."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from reconciler.admission.jobs import downsynced_frameworks
+from reconciler.admission.state import AdmissionFacts, ClusterState, FleetState, admission_settings, build_state
+from reconciler.clients.protocols import ApiKind, ClusterClient
+from reconciler.errors import ClusterError
+from reconciler.kueue.configuration import (
+    CONFIG_KEY,
+    ConfigurationError,
+    assumed_settings,
+    read_configuration,
+    read_settings,
+)
+from reconciler.kueue.kinds import GROUP, KIND_BY_NAME, Kind, first_version
+from reconciler.kueue.reading import as_text, at
+from reconciler.kueue.upgrade import to_canonical
+from reconciler.kueue_config.observe import CONFIG_MAP, find_configuration, find_deployment, release_of
+from reconciler.objects import ClusterName, Manifest
+from reconciler.pipeline.observe import Connections
+from reconciler.spec.enums import Role
+from reconciler.spec.model import Cluster, FleetSpec
+
+KINDS = (
+    "LocalQueue",
+    "ClusterQueue",
+    "Cohort",
+    "ResourceFlavor",
+    "AdmissionCheck",
+    "MultiKueueConfig",
+    "MultiKueueCluster",
+    "WorkloadPriorityClass",
+)
+NAMESPACES = "/api/v1/namespaces"
+PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+FORBIDDEN = 403
+_PARALLEL = 16
+
+Seen = TypeVar("Seen")
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedAdmission:
+    """The content of a cluster; `problem` is set if it could not be observed, and then nothing is known.
+
+    `configuration` is the text of Kueue's own and `release` the tag of its image, empty if they cannot be found.
+    `pod_priorities` is None if kfleet may not list them: few accounts may.
+    """
+
+    manifests: tuple[Manifest, ...] = ()
+    pod_priorities: frozenset[str] | None = None
+    configuration: str = ""
+    problem: str = ""
+    release: str = ""
+
+
+def observe_admission(
+    clusters: Iterable[Cluster], clients: Mapping[ClusterName, ClusterClient]
+) -> Mapping[ClusterName, ObservedAdmission]:
+    """Observe all clusters concurrently."""
+    listed = [cluster for cluster in clusters if cluster.name in clients]
+    with ThreadPoolExecutor(_PARALLEL) as pool:
+        looks = pool.map(lambda cluster: _look_at(cluster, clients[cluster.name]), listed)
+        return {cluster.name: look for cluster, look in zip(listed, looks, strict=True)}
+
+
+def _look_at(cluster: Cluster, client: ClusterClient) -> ObservedAdmission:
+    try:
+        served = _newest(client.discover())
+        with ThreadPoolExecutor(len(KINDS)) as pool:
+            kinds = (served[name] for name in _kinds(cluster) if name in served)
+            found = pool.map(lambda kind: tuple(_list(client, kind)), kinds)
+            manifests = [manifest for listed in found for manifest in listed]
+        namespaces = [{**one, "apiVersion": "v1", "kind": "Namespace"} for one in client.list(NAMESPACES)]
+        priorities = _if_allowed(lambda: frozenset(_names(client.list(PRIORITY_CLASSES))))
+        config_map = _if_allowed(lambda: find_configuration(client, cluster.kueue.namespace))
+        mounted = as_text(at(config_map, "metadata", "name")) or CONFIG_MAP
+        deployment = _if_allowed(lambda: find_deployment(client, cluster.kueue.namespace, mounted))
+    except ClusterError as error:
+        return ObservedAdmission(problem=error.problem)
+    problem = "" if "ClusterQueue" in served else "it has no Kueue"
+    text = as_text(at(config_map, "data", CONFIG_KEY))
+    return ObservedAdmission((*manifests, *namespaces), priorities, text, problem, release_of(deployment))
+
+
+def _kinds(cluster: Cluster) -> Iterator[str]:
+    """A worker dispatches nothing, and kfleet's account there may not read the kinds for it."""
+    return (name for name in KINDS if cluster.role is not Role.WORKER or not name.startswith("MultiKueue"))
+
+
+def _names(manifests: Iterable[Manifest]) -> Iterator[str]:
+    return (as_text(at(one, "metadata", "name")) for one in manifests)
+
+
+def _if_allowed(look: Callable[[], Seen]) -> Seen | None:
+    try:
+        return look()
+    except ClusterError as error:
+        if error.status != FORBIDDEN:
+            raise
+        return None
+
+
+def _newest(kinds: Iterable[ApiKind]) -> dict[str, ApiKind]:
+    """Return the kinds of Kueue, each in the newest served version."""
+    found: dict[str, ApiKind] = {}
+    for kind in kinds:
+        known = KIND_BY_NAME.get(kind.kind) if kind.group == GROUP else None
+        if known and (kind.kind not in found or _rank(known, kind) < _rank(known, found[kind.kind])):
+            found[kind.kind] = kind
+    return found
+
+
+def _rank(known: Kind, kind: ApiKind) -> int:
+    versions = [serving.api_version for serving in known.servings]
+    return versions.index(kind.version) if kind.version in versions else len(versions)
+
+
+def _list(client: ClusterClient, kind: ApiKind) -> Iterable[Mapping[str, Any]]:
+    """Convert to the canonical version, which omits the status: the status is kept separately."""
+    for one in client.list(kind.collection()):
+        manifest = to_canonical({**one, "apiVersion": kind.api_version, "kind": kind.kind}).manifest
+        yield {**manifest, "status": one.get("status") or {}}
+
+
+def live_fleet(spec: FleetSpec, connections: Connections) -> FleetState:
+    """Return every cluster as it is; nothing is assumed about one that cannot be observed."""
+    looks = observe_admission(spec.clusters, connections.clients)
+    lost = {name: look.problem for name, look in looks.items() if look.problem}
+    seen = [cluster for cluster in spec.clusters if cluster.name in looks and cluster.name not in lost]
+    return FleetState(
+        {cluster.name: _state(cluster, looks[cluster.name]) for cluster in seen},
+        spec.manager.name if spec.manager else None,
+        {**{gap.cluster: gap.why for gap in connections.gaps}, **lost},
+        downsynced_frameworks(spec.fleet.kubestellar.kinds),
+    )
+
+
+def _state(cluster: Cluster, look: ObservedAdmission) -> ClusterState:
+    """Return the Configuration of the running Kueue; if it cannot be found, that of the fleet."""
+    try:
+        content, settings = read_configuration(look.configuration), read_settings(look.configuration)
+    except ConfigurationError:
+        content, settings = cluster.kueue.configuration, assumed_settings(cluster.kueue.configuration)
+    facts = AdmissionFacts(
+        admission_settings(settings, content, cluster.kueue.namespace),
+        first_version(look.release, cluster.kueue.version),
+        pod_priorities=look.pod_priorities,
+        is_live=True,
+    )
+    return build_state(cluster.name, look.manifests, facts)

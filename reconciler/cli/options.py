@@ -1,0 +1,175 @@
+"""The options that select the fleet to read, the same for every command."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+from reconciler.capacity.codec import read_look
+from reconciler.capacity.model import ObservedCapacity
+from reconciler.cli.output import shown_work
+from reconciler.errors import EdgeError
+from reconciler.objects import ClusterName
+from reconciler.pipeline.capacity import OBSERVE_FOR, ObserveOptions
+from reconciler.pipeline.compare import compare
+from reconciler.pipeline.load import Revision, Source, accepted, load_files, read_files
+from reconciler.pipeline.observe import Connections, observe
+from reconciler.pipeline.plan import plan, preflight
+from reconciler.pipeline.render import Rendered, render
+from reconciler.plan.make import Comparison
+from reconciler.plan.model import Plan
+from reconciler.spec.files import FleetFiles
+
+_REPO = click.option("--repo", default=".", show_default=True, help="Repository: a path, or an https, ssh or file URL.")
+_PLACE = (
+    click.option("--path", default="fleet", show_default=True, help="Folder of the fleet, in a repository or not."),
+    click.option("--overlay", default="", metavar="NAME", help="Overlay to apply to the fleet, from overlays/NAME."),
+)
+observe_for_option = click.option(
+    "--observe-for",
+    type=click.FloatRange(min=0),
+    default=OBSERVE_FOR.total_seconds(),
+    show_default=True,
+    metavar="SECONDS",
+    help="Maximum time to listen for pools on NATS; ends early if every known pool was heard or is stale.",
+)
+observations_option = click.option(
+    "--observations",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Use the capacity of a recorded observation (kfleet observe -o json) instead of observing.",
+)
+
+
+def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the four options to a read-only command, as one argument `source`."""
+    return _with_options(command, "the working tree")
+
+
+def commit_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Do the same for a command that writes to clusters: it uses a commit."""
+    return _with_options(command, "HEAD")
+
+
+def _with_options(command: Callable[..., Any], default: str) -> Callable[..., Any]:
+    revision = click.option(
+        "--revision", default="", metavar="REV", help=f"Branch, tag or commit. [default: {default}]"
+    )
+
+    @wraps(command)
+    def with_source(*, repo: str, revision: str, path: str, overlay: str, **others: Any) -> Any:
+        return command(source=Source(repo, revision, path, overlay), **others)
+
+    decorated: Callable[..., Any] = with_source
+    for option in reversed((_REPO, revision, *_PLACE)):
+        decorated = option(decorated)
+    return decorated
+
+
+accept_source_option = click.option(
+    "--accept-source",
+    "is_accepted",
+    is_flag=True,
+    help="Accept this repository, folder and overlay although another source was applied last.",
+)
+timeout_option = click.option(
+    "--cluster-timeout",
+    "timeout",
+    type=click.FloatRange(min=0.1),
+    default=30,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait for a response of a cluster.",
+)
+
+
+def read_and_tell(source: Source) -> FleetFiles:
+    """Read the files, and print their revision to stderr: a working tree may contain uncommitted changes."""
+    files = read_files(source)
+    where = f"revision {files.revision[:12]}" if files.revision else "working tree (uncommitted)"
+    click.secho(f"{files.origin}: {where}", dim=True, err=True)
+    return files
+
+
+def load_or_stop(source: Source) -> Revision:
+    """Load the revision. Errors stop the command, warnings are printed."""
+    return accepted(stop_on_errors(load_files(read_and_tell(source), source.overlay)), source)
+
+
+def stop_on_errors(revision: Revision) -> Revision:
+    for finding in revision.findings:
+        click.echo(finding_text(finding), err=True)
+    if revision.errors:
+        raise click.exceptions.Exit(1)
+    return revision
+
+
+def finding_text(finding: Any) -> str:
+    colour = "red" if finding.severity == "error" else "yellow"
+    severity = click.style(f"{finding.severity}:", fg=colour, bold=True)
+    where = f"{finding.field}: " if finding.field else ""
+    hint = f" ({finding.hint})" if finding.hint else ""
+    return f"{finding.place}: {severity} {finding.rule}: {where}{finding.problem}{hint}"
+
+
+def looking_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add both options to a command, as one argument `looking`."""
+
+    @wraps(command)
+    def with_looking(*, observe_for: float, observations: str | None, **others: Any) -> Any:
+        return command(
+            looking=ObserveOptions(timedelta(seconds=observe_for), read_observations(observations)), **others
+        )
+
+    return observe_for_option(observations_option(with_looking))
+
+
+def read_observations(path: str | None) -> ObservedCapacity | None:
+    if path is None:
+        return None
+    try:
+        return read_look(json.loads(Path(path).read_text()))
+    except (OSError, ValueError) as error:
+        problem = getattr(error, "strerror", None) or str(error)
+        raise EdgeError(path, f"is not a recorded observation: {problem}") from error
+
+
+def tell_conditions(rendered: Rendered) -> None:
+    for condition in rendered.conditions:
+        click.secho(f"notice: {condition}", fg="yellow", err=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan, and what it was made of."""
+
+    rendered: Rendered
+    comparison: Comparison
+    plan: Plan
+
+
+def plan_shown(
+    revision: Revision,
+    connections: Connections,
+    options: ObserveOptions,
+    confirmed_deletes: int | None = None,
+    *,
+    rotations: frozenset[ClusterName] = frozenset(),
+    is_verbose: bool = False,
+    is_applying: bool = False,
+) -> Planned:
+    """Observe, render, compare and plan, with progress on the terminal."""
+    with shown_work(is_verbose=is_verbose) as report:
+        for cluster in revision.spec.clusters:
+            report(cluster.name, "observing")
+        rendered = render(revision, observe(revision, connections, options, rotations=rotations))
+        if not rotations:  # a rotation does not wait for pools, so it has nothing to report about them
+            tell_conditions(rendered)
+        comparison = compare(rendered, connections, report, is_applying=is_applying)
+        issues = preflight(rendered, comparison.views, connections.clients)
+    return Planned(rendered, comparison, plan(rendered, comparison, issues, confirmed_deletes=confirmed_deletes))

@@ -1,0 +1,1 @@
+"""Clients of external systems, one system per file."""

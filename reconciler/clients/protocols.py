@@ -1,0 +1,122 @@
+"""External systems as the stages see them: protocols that the clients implement."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+from reconciler.multikueue.token import ApiEndpoint
+from reconciler.objects import ClusterName, Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKind:
+    """One kind in a server's discovery."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    is_namespaced: bool
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def collection(self, namespace: str = "") -> str:
+        root = f"/apis/{self.api_version}" if self.group else f"/api/{self.version}"
+        return f"{root}/namespaces/{namespace}/{self.plural}" if namespace else f"{root}/{self.plural}"
+
+    def path(self, namespace: str, name: str) -> str:
+        return f"{self.collection(namespace if self.is_namespaced else '')}/{name}"
+
+
+class ClusterClient(Protocol):
+    """An API server. Every call may raise a ClusterError."""
+
+    @property
+    def cluster(self) -> ClusterName: ...
+
+    @property
+    def endpoint(self) -> ApiEndpoint:
+        """The URL of the server."""
+
+    def post_as(self, token: str, path: str, body: Manifest) -> Mapping[str, Any]:
+        """Do the same as `post`, as another user."""
+
+    def discover(self) -> tuple[ApiKind, ...]:
+        """List every served kind in every version, the preferred version of a group first."""
+
+    def get(self, path: str) -> Mapping[str, Any]: ...
+
+    def find(self, path: str) -> Mapping[str, Any] | None:
+        """Get the object at a path, or None if the server reports that it does not exist."""
+
+    def list(self, path: str, selector: str = "") -> Iterator[Mapping[str, Any]]: ...
+
+    def create(self, manifest: Manifest) -> Mapping[str, Any]: ...
+
+    def post(self, path: str, body: Manifest) -> Mapping[str, Any]:
+        """Post something that is answered and not stored: a review, a token request."""
+
+    def replace(self, manifest: Manifest) -> Mapping[str, Any]:
+        """Replace an object if it still has the given version; 409 if another client changed it first."""
+
+    def path_of(self, manifest: Manifest) -> str:
+        """Return the path of an object of this type and name."""
+
+    def patch(self, path: str, change: Manifest) -> Mapping[str, Any]:
+        """Merge a change into an object."""
+
+    def apply_at(
+        self, path: str, manifest: Manifest, *, manager: str, is_forced: bool, is_dry_run: bool
+    ) -> Mapping[str, Any]: ...
+
+    def json_patch(self, path: str, operations: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]: ...
+
+    def delete(self, path: str, *, uid: str = "", version: str = "") -> None: ...
+
+    def apart(self, timeout: timedelta | None = None) -> "SeparateClient":
+        """Return a client of the same server with its own connection, independent of requests that hang on others."""
+
+
+class SeparateClient(ClusterClient, Protocol):
+    """A connection that the caller must close."""
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """The last message of a subject. `period` is the time between messages, if several were received."""
+
+    payload: bytes
+    received_at: datetime
+    period: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """The messages received so far. `listened` is the time without interruption; `problem` is why it cannot be heard.
+
+    `bad` contains the subjects whose last message was invalid, each with the reason; `bad_count` counts all invalid
+    messages.
+    """
+
+    messages: Mapping[str, Message] = field(default_factory=dict)
+    listened: timedelta = timedelta()
+    problem: str = ""
+    ignored: int = 0
+    bad: Mapping[str, str] = field(default_factory=dict)
+    bad_count: int = 0
+
+
+class BusClient(Protocol):
+    """A message bus with a subscription in the background. Nothing here raises: problems are part of the result."""
+
+    def heard(self) -> Heard: ...
+
+    def wait(self, timeout: timedelta) -> bool:
+        """Wait for a change since the last call; return False if there was none."""
+
+    def close(self) -> None: ...

@@ -1,0 +1,1 @@
+"""`kfleet run`: the pipeline in a loop."""

@@ -1,0 +1,223 @@
+"""The loop of `kfleet run`: one leader at a time, one cycle per trigger."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+
+from reconciler.clients.forge import find_forge
+from reconciler.clients.git_signature import check_keys
+from reconciler.clients.http_server import HttpServer, Receiver
+from reconciler.clients.lease import LeaseName, Loss, held_lease, new_holder
+from reconciler.clients.nats_login import read_secret
+from reconciler.controller.commit_status import Commits
+from reconciler.controller.connections import Clusters
+from reconciler.controller.cycle import Cycle, CycleReport
+from reconciler.controller.metrics import Metrics
+from reconciler.controller.revisions import ANY_COMMIT, DEFECT, Revisions, Trust, text_of
+from reconciler.controller.status import StatusReporter, failed_status, status_of
+from reconciler.controller.triggers import Wakeups, Webhook
+from reconciler.errors import ClusterError, KfleetError, RefusedError
+from reconciler.objects import ClusterName
+from reconciler.pipeline.load import Revision, Source
+from reconciler.spec.model import FleetSpec
+from reconciler.spec.roles import home_cluster
+
+log = logging.getLogger(__name__)
+
+FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=1), timedelta(seconds=60)
+# A longer cycle hangs, and the liveness probe fails so that the process is restarted.
+# It must be long enough for two failed rollouts of Kueue's Configuration with their rollback, one after the other.
+LONGEST_CYCLE = timedelta(minutes=15)
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """`webhook` and `commit_status` name the source of a secret and a token: a file, or env:NAME; empty is off."""
+
+    source: Source
+    interval: timedelta = timedelta(seconds=60)
+    git_interval: timedelta = timedelta(seconds=30)
+    timeout: timedelta = timedelta(seconds=5)
+    listen: str = "127.0.0.1:9464"
+    trust: Trust = ANY_COMMIT
+    webhook: str = ""
+    commit_status: str = ""
+    forge: str = ""
+
+
+def run_loop(
+    settings: RunSettings, stop: threading.Event, on_listening: Callable[[int], None] = lambda _: None
+) -> None:
+    """Run until `stop` is set. Errors are logged, counted and retried."""
+    if settings.trust.keys:
+        check_keys(settings.trust.keys)
+    _Loop(settings, stop).run(on_listening)
+
+
+class _Loop:
+    def __init__(self, settings: RunSettings, stop: threading.Event) -> None:
+        self._settings, self._stop = settings, stop
+        self._wakeups = Wakeups()
+        self._metrics = Metrics(lambda: self._revisions.state, self._fleet_name)
+        self._clusters = Clusters(settings.timeout, self._wakeups.wake)
+        self._revisions = Revisions(settings.source, settings.git_interval, self._wakeups.wake, settings.trust)
+        self._cycle = Cycle(self._clusters, self._wakeups.wake)
+        self._reporter = StatusReporter(self._clusters, _commits(settings))
+        self._failures = 0
+        self._began: float | None = None
+        self._holder = new_holder()
+        self._told = ""  # why there is no lease: kfleet tries every second, and logs it once
+
+    def run(self, on_listening: Callable[[int], None]) -> None:
+        receivers = self._receivers()
+        endpoint = HttpServer(self._settings.listen, self._metrics.registry, self._is_alive, self._is_ready, receivers)
+        on_listening(endpoint.port)
+        threading.Thread(target=self._wake_on_stop, daemon=True).start()
+        try:
+            self._revisions.start()
+            while not self._stop.is_set():
+                revision = self._revisions.now.revision
+                if revision is None:
+                    self._reporter.tell_unread(self._revisions.now)
+                    self._wakeups.wait(self._settings.interval)
+                else:
+                    self._lead(revision)
+        finally:
+            self._revisions.close()
+            self._cycle.close()
+            self._reporter.close()
+            self._clusters.close()
+            endpoint.close()
+        log.info("stopped")
+
+    def _fleet_name(self) -> str:
+        revision = self._revisions.now.revision
+        return revision.spec.fleet.name if revision else ""
+
+    def _lead(self, revision: Revision) -> None:
+        """Run cycles while this replica holds the lease, and the home cluster stays the same."""
+        place = cluster, name = _place_of(revision.spec)
+        try:
+            client = self._clusters.server(revision.spec, cluster)
+            if not self._told:
+                log.info("waiting for the lease", extra={"lease": f"{cluster}/{name.namespace}/{name.name}"})
+            with held_lease(client, name, self._holder, waits=self._stop) as lost:
+                log.info("leading", extra={"holder": self._holder})
+                self._told = ""
+                self._metrics.is_leader = True
+                self._cycle.begin()
+                self._reporter.begin()
+                self._cycle_on(place, lost)
+                if not lost.is_set():
+                    self._cycle.end()
+        except RefusedError:
+            return
+        except ClusterError as error:
+            if error.problem != self._told:
+                log.warning("no lease", extra={"cluster": cluster, "problem": error.problem})
+            self._told = error.problem
+            self._stop.wait(FIRST_PAUSE.total_seconds())
+        finally:
+            self._metrics.end_leading()
+
+    def _cycle_on(self, place: tuple[ClusterName, LeaseName], lost: Loss) -> None:
+        pause = timedelta()
+        while not self._stop.is_set() and not lost.is_set():
+            reasons = self._wakeups.wait(pause)
+            revision = self._revisions.now.revision
+            if self._stop.is_set() or lost.is_set() or revision is None or _place_of(revision.spec) != place:
+                return
+            pause = self._one(revision, reasons, lost)
+
+    def _one(self, revision: Revision, reasons: tuple[str, ...], lost: Loss) -> timedelta:
+        """Run one cycle; returns how long to wait for the next one without a trigger."""
+
+        def forbidden() -> str:
+            return lost.why() or ("kfleet is stopping; the next leader continues" if self._stop.is_set() else "")
+
+        followed = self._revisions.now
+        self._began = time.monotonic()
+        try:
+            self._reporter.tell_start(revision.spec)
+            report = self._cycle.run(revision, followed.problem, forbidden)
+            if not forbidden():
+                self._reporter.tell(report.rendered.spec, status_of(report, followed))
+        except (KfleetError, ExceptionGroup) as error:
+            return self._failed(revision.spec, text_of(error), forbidden)
+        except Exception:  # any defect: the next cycle may succeed, and a queue must not wait for an operator
+            log.exception("cycle")
+            return self._failed(revision.spec, DEFECT, forbidden)
+        finally:
+            self._began = None
+        self._metrics.note(report)
+        self._failures = 0 if report.is_done else self._failures + 1
+        _log(report, reasons)
+        return min(report.due, self._settings.interval) if report.is_done else self._pause()
+
+    def _failed(self, spec: FleetSpec, problem: str, forbidden: Callable[[], str]) -> timedelta:
+        self._failures += 1
+        self._metrics.note_failure()
+        log.error("cycle failed", extra={"problem": problem})
+        if not forbidden():
+            self._reporter.tell(spec, failed_status(spec, problem, self._revisions.now))
+        return self._pause()
+
+    def _pause(self) -> timedelta:
+        return min(FIRST_PAUSE * int(2 ** min(self._failures - 1, 10)), LONGEST_PAUSE, self._settings.interval)
+
+    def _receivers(self) -> dict[str, Receiver]:
+        place = self._settings.webhook
+        if not place:
+            return {}
+        read_secret("--webhook", place)  # fail at the start rather than with the first push
+        secret = partial(read_secret, "--webhook", place)
+        revision = self._settings.source.revision
+        return {"/webhook": Webhook(secret, revision, self._revisions.look_now, self._metrics.note_webhook)}
+
+    def _wake_on_stop(self) -> None:
+        self._stop.wait()
+        self._wakeups.wake("stop")
+
+    def _is_alive(self) -> str:
+        began = self._began
+        hung = began is not None and time.monotonic() - began > LONGEST_CYCLE.total_seconds()
+        return f"a cycle takes longer than {LONGEST_CYCLE}" if hung else ""
+
+    def _is_ready(self) -> str:
+        return self._revisions.unready
+
+
+def _commits(settings: RunSettings) -> Commits | None:
+    if not settings.commit_status:
+        return None
+    forge = find_forge(settings.source.repo, settings.forge)
+    read_secret("--commit-status", settings.commit_status)
+    return Commits(forge, partial(read_secret, "--commit-status", settings.commit_status))
+
+
+def _place_of(spec: FleetSpec) -> tuple[ClusterName, LeaseName]:
+    """The cluster and the name of the lease."""
+    home = home_cluster(spec)
+    return home.name, LeaseName(home.kueue.namespace, f"kfleet-{spec.fleet.name}")
+
+
+def _log(report: CycleReport, reasons: tuple[str, ...]) -> None:
+    facts = {
+        "revision": report.plan.revision[:12],
+        "reasons": list(reasons) or ["interval"],
+        "writes": sum(one.is_done for outcome in report.outcomes for one in outcome.outcomes),
+        "gaps": len(report.plan.gaps),
+        "refusals": len(report.plan.refusals),
+        "milliseconds": round(1000 * report.seconds),
+    }
+    is_news = report.plan.has_work or not report.is_done
+    log.log(logging.INFO if is_news else logging.DEBUG, "cycle", extra=facts)
+    for outcome in report.outcomes:
+        failed = (one for one in outcome.outcomes if one.problem and not one.is_waiting)
+        for problem in (outcome.problem, *(f"{one.ref}: {one.problem}" for one in failed)):
+            if problem:
+                log.error("write failed", extra={"cluster": outcome.name, "problem": problem})

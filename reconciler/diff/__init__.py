@@ -1,0 +1,1 @@
+"""What a change in git means for the clusters."""

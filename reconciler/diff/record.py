@@ -1,0 +1,98 @@
+"""A FleetDiff as a document that machines read: printed by `kfleet diff -o json`, described by schemas/diff.json."""
+
+from typing import Any
+
+from reconciler.diff.model import ClusterDiff, FieldDiff, FleetDiff, News, ObjectDiff, RevisionName
+from reconciler.lint.model import Finding
+
+FORMAT = "kfleet.dev/diff/v1"
+
+
+def diff_record(diff: FleetDiff, overlay: str = "") -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "fleet": diff.fleet,
+        "overlay": overlay,
+        "base": _revision(diff.base, diff.unread_base),
+        "head": _revision(diff.head, diff.unread_head),
+        "summary": {news.value: diff.count(news) for news in reversed(News)},
+        "clusters": [_cluster(cluster) for cluster in diff.clusters],
+        "quotas": [
+            {
+                "cluster": change.cluster,
+                "queue": change.owner,
+                "flavor": change.flavor,
+                "resource": change.resource,
+                "limit": change.limit.name.lower(),
+                "before": str(change.before),
+                "after": str(change.after),
+                "difference": change.difference(),
+            }
+            for change in diff.quotas
+        ],
+        "namespaces": [
+            {
+                "namespace": change.namespace,
+                "tenant": change.tenant,
+                "queue": change.queue,
+                "gained": list(change.gained),
+                "lost": list(change.lost),
+            }
+            for change in diff.access
+        ],
+        "settings": [
+            {"document": change.document, "fields": [_field(field) for field in change.fields]}
+            for change in diff.settings
+        ],
+        "lint": {
+            "new": [_finding(finding) for finding in diff.lint.brought],
+            "gone": diff.lint.gone,
+            "errors": diff.lint.errors,
+            "warnings": diff.lint.warnings,
+        },
+    }
+
+
+def _revision(revision: RevisionName, unread: tuple[Finding, ...]) -> dict[str, Any]:
+    return {
+        "revision": revision.commit,
+        "words": revision.words,
+        "problems": [_finding(finding) for finding in unread],
+    }
+
+
+def _cluster(cluster: ClusterDiff) -> dict[str, Any]:
+    return {
+        "name": cluster.name,
+        "news": cluster.news.value if cluster.news else "",
+        "objects": [_object(entry) for entry in cluster.objects],
+    }
+
+
+def _object(entry: ObjectDiff) -> dict[str, Any]:
+    return {
+        "object": str(entry.ref),
+        "group": entry.ref.group,
+        "kind": entry.ref.kind,
+        "namespace": entry.ref.namespace,
+        "name": entry.ref.name,
+        "news": entry.news.value,
+        "fields": [_field(field) for field in entry.fields],
+    }
+
+
+def _field(field: FieldDiff) -> dict[str, Any]:
+    return {"path": field.path, "old": field.old, "new": field.new}
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "rule": finding.rule,
+        "severity": finding.severity.value,
+        "file": finding.place.path,
+        "line": finding.place.line,
+        "document": finding.document,
+        "field": finding.field,
+        "problem": finding.problem,
+        "hint": finding.hint,
+    }

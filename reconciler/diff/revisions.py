@@ -1,0 +1,66 @@
+"""Two revisions of a repository, each as far as it can be computed without a cluster."""
+
+from dataclasses import dataclass
+
+from reconciler.clients.git import Repository, open_repository
+from reconciler.diff.make import compare_sides
+from reconciler.diff.model import FleetDiff, RevisionName, Side
+from reconciler.errors import GitError, SourceLocation
+from reconciler.lint.model import Finding, Severity
+from reconciler.pipeline.load import UNREADABLE, Source, load_files, unreadable
+from reconciler.spec.files import FleetFiles
+
+WORKING_TREE = RevisionName("", "the working tree")
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The two ends. Without a base the default branch is meant, without a head the working tree, where there is one.
+
+    A pull request is compared with the commit that it started from, so that what others did since is not in it;
+    `is_exact` compares with the base itself.
+    """
+
+    base: str = ""
+    head: str = ""
+    is_exact: bool = False
+
+
+def diff_revisions(source: Source, wanted: Range) -> FleetDiff:
+    with open_repository(source.repo) as repository:
+        head = _head_revision(repository, wanted.head)
+        base = _base_revision(repository, wanted, head)
+        files = repository.read(head.commit, source.path) if head.commit else repository.read_working_tree(source.path)
+        return compare_sides(_base_side(repository, source, base), _side(head, files, source.overlay))
+
+
+def _head_revision(repository: Repository, head: str) -> RevisionName:
+    if not head and repository.has_working_tree:
+        return WORKING_TREE
+    named = head or "HEAD"
+    return RevisionName(repository.resolve(named), named)
+
+
+def _base_revision(repository: Repository, wanted: Range, head: RevisionName) -> RevisionName:
+    named = wanted.base or repository.default_branch()
+    if wanted.is_exact:
+        return RevisionName(repository.resolve(named), named)
+    return RevisionName(repository.merge_base(named, head.commit or "HEAD"), f"merge base with {named}")
+
+
+def _base_side(repository: Repository, source: Source, base: RevisionName) -> Side:
+    """A base that git cannot give is unread, like one that holds mistakes: it cannot be mended any more."""
+    try:
+        files = repository.read(base.commit, source.path)
+    except GitError as error:
+        return Side(base, None, (Finding(UNREADABLE, Severity.ERROR, SourceLocation(source.path), "", error.problem),))
+    return _side(base, files, source.overlay)
+
+
+def _side(revision: RevisionName, files: FleetFiles, overlay: str) -> Side:
+    try:
+        loaded = load_files(files, overlay)
+    except ExceptionGroup as group:
+        return Side(revision, None, unreadable(group))
+    is_rendered = bool(loaded.desired.objects) or not loaded.errors
+    return Side(revision, loaded.spec if is_rendered else None, loaded.findings)

@@ -1,0 +1,1 @@
+"""The Flux Operator: MiniClusters and the queues that they go through."""

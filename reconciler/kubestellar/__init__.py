@@ -1,0 +1,1 @@
+"""KubeStellar: queues whose jobs it downsyncs, and where each job goes."""

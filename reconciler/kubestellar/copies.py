@@ -1,0 +1,187 @@
+"""The copies of jobs on workers, and which workers and queues KubeStellar may let go of.
+
+What was not seen is not gone: a worker that does not answer has all the copies that it ever had.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from reconciler.clients.protocols import ClusterClient
+from reconciler.errors import ClusterError
+from reconciler.kubestellar.memory import ANNOTATION, Asked, Listed
+from reconciler.kubestellar.model import QueuedJob
+from reconciler.kueue.reading import as_list, as_text, at
+from reconciler.kueue.upgrade import to_canonical
+from reconciler.kueue.workloads import is_stopped
+from reconciler.multikueue.observe_removal import MULTIKUEUE
+from reconciler.objects import ClusterName, Manifest
+from reconciler.snapshot.model import ClosingQueue
+from reconciler.spec.kubestellar import API_GROUP, CHECK_CONTROLLER, CLUSTER_LABEL, DownsyncKind, check_of, policy_name
+from reconciler.spec.model import Cluster, FleetSpec
+from reconciler.spec.roles import downsynced_by, downsynced_queues
+
+POLICIES = f"/apis/{API_GROUP}/v1alpha1/bindingpolicies"
+_PARALLEL = 16
+_MOST_NAMED = 5
+
+Ports = Mapping[ClusterName, ClusterClient]
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """The clusters that a fleet has, and those that it had: `lost` says why there is no connection to some of them."""
+
+    spec: FleetSpec
+    clients: Ports
+    removed: tuple[Cluster, ...] = ()
+    lost: Mapping[ClusterName, str] = field(default_factory=dict)
+
+    @property
+    def names(self) -> frozenset[ClusterName]:
+        return frozenset(one.name for one in (*self.spec.clusters, *self.removed))
+
+    @property
+    def gone(self) -> frozenset[ClusterName]:
+        """Those that git names no more."""
+        return frozenset(one.name for one in self.removed)
+
+    def problem_of(self, name: ClusterName) -> str:
+        return self.lost.get(name, "no connection")
+
+
+def list_copies(workers: Workers, asked: Iterable[Asked]) -> Mapping[Asked, Listed]:
+    """Each kind of each cluster once, all at the same time."""
+    questions = sorted(set(asked), key=str)
+    with ThreadPoolExecutor(_PARALLEL) as pool:
+        return dict(zip(questions, pool.map(lambda one: _list(workers, *one), questions), strict=True))
+
+
+def find_emptying(workers: Workers, manager: ClusterClient) -> tuple[ClusterName, ...]:
+    """Clusters that may still hold copies although no queue sends jobs there: they have a policy, or left the fleet."""
+    serving = {worker.name for worker, _ in downsynced_by(workers.spec)}
+    names = {policy_name(name): name for name in workers.names - serving}
+    policies = {as_text(at(policy, "metadata", "name")) for policy in _policies(manager)}
+    left = {name for policy, name in names.items() if policy in policies}
+    return tuple(sorted({*left, *workers.gone}))
+
+
+def _policies(manager: ClusterClient) -> tuple[Manifest, ...]:
+    try:
+        return tuple(manager.list(POLICIES))
+    except ClusterError as error:
+        if error.status != 404:
+            raise
+        # KubeStellar is not there, and was not there to be given any.
+        return ()
+
+
+def find_occupied(
+    emptying: Iterable[ClusterName], copies: Mapping[Asked, Listed], jobs: Iterable[QueuedJob]
+) -> Mapping[ClusterName, str]:
+    known = tuple(jobs)
+    reasons = {name: _why_occupied(name, copies, known) for name in emptying}
+    return {name: why for name, why in reasons.items() if why}
+
+
+def queues_to_close(
+    spec: FleetSpec, checks: Iterable[Manifest], list_queues: Callable[[], Iterable[Manifest]]
+) -> tuple[Manifest, ...]:
+    """Queues with a check of ours that the spec does not dispatch by KubeStellar any more, or not yet.
+
+    The latter still have a check of MultiKueue.
+    """
+    known = tuple(checks)
+    closing, downsynced = _closing_checks(spec, known), {queue.name for queue in downsynced_queues(spec)}
+    sending = {as_text(at(one, "metadata", "name")) for one in known if _controller(one) == MULTIKUEUE}
+    queues = map(_canonical, list_queues() if closing or (sending and downsynced) else ())
+    return tuple(queue for queue in queues if _own_check(queue) in closing or _is_arriving(queue, downsynced, sending))
+
+
+def find_closing(queues: Iterable[Manifest], jobs: Iterable[QueuedJob]) -> tuple[ClosingQueue, ...]:
+    """One counts until its Kueue lets nothing in, nothing holds its quota, and every copy of a job is gone.
+
+    The queue of a job that lost its quota is not known. So the job counts for each queue, until its copy is gone.
+    """
+    known = tuple(jobs)
+    found = []
+    for queue in queues:
+        name = queue["metadata"]["name"]
+        away = sum(_is_away(job) for job in known if job.queue == name or not job.has_quota)
+        reserving = int(at(queue, "status", "reservingWorkloads") or 0)
+        if not _own_check(queue):
+            found.append(ClosingQueue(queue, reserving=reserving, is_sending=True))
+        elif away or reserving or not is_stopped(queue):
+            found.append(ClosingQueue(queue, away, reserving))
+    return tuple(found)
+
+
+def _is_away(job: QueuedJob) -> bool:
+    return job.former is not None or (job.placed is not None and not job.is_finished)
+
+
+def _canonical(live: Manifest) -> Manifest:
+    return {**to_canonical(live).manifest, "metadata": live["metadata"], "status": live.get("status") or {}}
+
+
+def _own_check(queue: Manifest) -> str:
+    own = check_of(queue["metadata"]["name"])
+    return own if own in _checks(queue) else ""
+
+
+def _is_arriving(queue: Manifest, downsynced: set[str], sending: set[str]) -> bool:
+    return queue["metadata"]["name"] in downsynced and not _own_check(queue) and bool(_checks(queue) & sending)
+
+
+def _checks(queue: Manifest) -> set[str]:
+    checks = as_list(at(queue, "spec", "admissionChecksStrategy", "admissionChecks"))
+    return {as_text(at(check, "name")) for check in checks}
+
+
+def _closing_checks(spec: FleetSpec, checks: Iterable[Manifest]) -> set[str]:
+    wanted = {check_of(queue.name) for queue in downsynced_queues(spec)}
+    ours = {as_text(at(one, "metadata", "name")) for one in checks if _controller(one) == CHECK_CONTROLLER}
+    return ours - wanted
+
+
+def _controller(check: Manifest) -> str:
+    return as_text(at(check, "spec", "controllerName"))
+
+
+def _list(workers: Workers, cluster: ClusterName, kind: DownsyncKind) -> Listed:
+    client = workers.clients.get(cluster)
+    if client is None:
+        return workers.problem_of(cluster)
+    try:
+        return tuple(client.list(kind.collection, f"{CLUSTER_LABEL}={cluster}"))
+    except ClusterError as error:
+        return () if error.status == 404 else error.problem
+
+
+def _why_occupied(cluster: ClusterName, copies: Mapping[Asked, Listed], jobs: tuple[QueuedJob, ...]) -> str:
+    listed = [found for (name, _), found in copies.items() if name == cluster]
+    if problem := next((found for found in listed if isinstance(found, str)), ""):
+        return f"it cannot be seen, so nobody knows which jobs of KubeStellar run there ({problem})"
+    seen = [copy for found in listed if not isinstance(found, str) for copy in found]
+    there = [_name(copy) for copy in seen if at(copy, "metadata", "annotations", ANNOTATION)]
+    if there:
+        what = "1 job that kfleet placed is" if len(there) == 1 else f"{len(there)} jobs that kfleet placed are"
+        remedy = "they go when KubeStellar takes them back; delete there what it does not know any more"
+        return f"{what} still there ({_named(there)}); {remedy}"
+    if placed := [_job_name(job) for job in jobs if job.placed and job.placed.cluster == cluster]:
+        return f"jobs on the manager still have its label ({_named(placed)})"
+    late = [_job_name(job) for job in jobs if job.former == cluster]
+    return f"copies of jobs that were just taken back may still arrive there ({_named(late)})" if late else ""
+
+
+def _job_name(job: QueuedJob) -> str:
+    return f"{job.ref.namespace}/{job.ref.name}"
+
+
+def _name(copy: Manifest) -> str:
+    return f"{copy['metadata']['namespace']}/{copy['metadata']['name']}"
+
+
+def _named(names: list[str]) -> str:
+    shown = ", ".join(sorted(names)[:_MOST_NAMED])
+    return f"{shown}, …" if len(names) > _MOST_NAMED else shown

@@ -1,0 +1,229 @@
+"""Who may say where a job runs: an admission policy on the labels by which KubeStellar finds it.
+
+Decision: who has a right of kfleet's own may set them, instead of a user by name, because people apply fleets too, and
+accounts have other names elsewhere. No server serves the kind that the right is about; RBAC does not mind.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from reconciler.capacity.quota import Quota, QuotaTable
+from reconciler.kueue.resources import QUEUE_LABEL
+from reconciler.multikueue.render import written_quota
+from reconciler.quantity import ZERO
+from reconciler.render.model import DesiredObject, desired_object, kueue_manifest, without_empty
+from reconciler.render.queues import cluster_queue, namespaces_of_queues, resource_flavor, resource_groups
+from reconciler.snapshot.model import Amounts, Downsynced, Observations
+from reconciler.spec.kubestellar import (
+    ADMISSION_GROUP,
+    API_GROUP,
+    CHECK_CONTROLLER,
+    CLUSTER_LABEL,
+    GUARD,
+    IS_PLACED,
+    JOB,
+    NAME_LABEL,
+    PLACED_LABEL,
+    PLACEMENT_GROUP,
+    PLACEMENTS,
+    PLACING,
+    Collectors,
+    DownsyncKind,
+    KubeStellar,
+    PolicyShape,
+    policy_name,
+    shape_of_release,
+)
+from reconciler.spec.model import Cluster, FleetSpec, Queue
+from reconciler.spec.roles import downsynced_by, downsynced_queues, placement_check, workers_of
+
+_LABELS = f"['{CLUSTER_LABEL}', '{PLACED_LABEL}']"
+_MAY_PLACE = f"authorizer.group('{PLACEMENT_GROUP}').resource('{PLACEMENTS}').check('{PLACING}').allowed()"
+# To take a label off is allowed: that takes the job back, and kfleet places it anew.
+_SET = "name in variables.after && !(name in variables.before && variables.before[name] == variables.after[name])"
+_MESSAGE = (
+    f"the labels {CLUSTER_LABEL} and {PLACED_LABEL} say where a job with quota runs, and are set by kfleet alone: "
+    "leave them out, and name a queue"
+)
+API_VERSION = f"{API_GROUP}/v1alpha1"
+COLLECTOR = "kfleet-job-status"
+
+
+def guard_objects(settings: KubeStellar) -> tuple[dict[str, Any], ...]:
+    groups: dict[str, list[str]] = {}
+    for kind in settings.kinds:
+        groups.setdefault(kind.group, []).append(kind.plural)
+    rules = [
+        {"apiGroups": [group], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": plurals}
+        for group, plurals in groups.items()
+    ]
+    policy = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {"resourceRules": rules},
+        "variables": [
+            {"name": "after", "expression": "has(object.metadata.labels) ? object.metadata.labels : {}"},
+            {"name": "before", "expression": _labels_before()},
+            {"name": "placed", "expression": f"{_LABELS}.exists(name, {_SET})"},
+        ],
+        "validations": [
+            {"expression": f"!variables.placed || {_MAY_PLACE}", "message": _MESSAGE, "reason": "Forbidden"}
+        ],
+    }
+    binding = {"policyName": GUARD, "validationActions": ["Deny"]}
+    return (
+        _policy_manifest("ValidatingAdmissionPolicy", policy),
+        _policy_manifest("ValidatingAdmissionPolicyBinding", binding),
+    )
+
+
+def _labels_before() -> str:
+    return "oldObject != null && has(oldObject.metadata.labels) ? oldObject.metadata.labels : {}"
+
+
+def _policy_manifest(kind: str, content: dict[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": f"{ADMISSION_GROUP}/v1", "kind": kind, "metadata": {"name": GUARD}, "spec": content}
+
+
+def kubestellar_objects(spec: FleetSpec, quota: QuotaTable, seen: Observations) -> Iterator[DesiredObject]:
+    manager, queues = spec.manager, downsynced_queues(spec)
+    if manager is None or not queues:
+        return
+    namespaces = namespaces_of_queues(spec)
+    for queue in queues:
+        offering = _offering(spec, queue, seen.downsynced)
+        entries = written_quota(queue) if queue.manager_quota else _sums_by_flavor(spec, queue, quota, offering)
+        manifest = cluster_queue(queue, manager, resource_groups(entries), namespaces.get(queue.name, ()))
+        unseen = "" if queue.manager_quota else _unseen(queue, quota, offering, seen.downsynced)
+        yield from _queue_objects(manager, queue, manifest, unseen)
+    yield from _flavors(spec, manager, queues)
+    settings = spec.fleet.kubestellar
+    shape = seen.policy_shape or shape_of_release(settings.version)
+    for worker, queue in downsynced_by(spec):
+        yield desired_object(manager, _binding_policy(worker, settings, shape), queue.document)
+    yield from _carriers(manager, settings, shape, queues[0])
+    if shape.has_guard:
+        yield from (desired_object(manager, one, queues[0].document) for one in guard_objects(settings))
+
+
+def cluster_labels(worker: Cluster, select_by: Sequence[str]) -> dict[str, str]:
+    """What the ManagedCluster of a worker carries; a label that the Cluster does not have is lint's matter."""
+    own = {NAME_LABEL: str(worker.name), **worker.labels}
+    return {label: own[label] for label in select_by if label in own}
+
+
+def _queue_objects(manager: Cluster, queue: Queue, manifest: dict[str, Any], unseen: str) -> Iterator[DesiredObject]:
+    name = placement_check(queue)
+    yield desired_object(
+        manager, kueue_manifest("AdmissionCheck", name, {"controllerName": CHECK_CONTROLLER}), queue.document
+    )
+    own = manifest["spec"].get("admissionChecksStrategy", {}).get("admissionChecks", [])
+    strategy = {"admissionChecks": [*own, {"name": name}]}
+    content = {**manifest["spec"], "admissionChecksStrategy": strategy}
+    yield replace(desired_object(manager, {**manifest, "spec": content}, queue.document), unseen=unseen)
+
+
+def _offering(spec: FleetSpec, queue: Queue, seen: Downsynced) -> list[Cluster]:
+    """A drained worker takes no new jobs. It counts until those that it has have ended, so that none is preempted."""
+    return [worker for worker in workers_of(spec, queue) if not worker.is_drained or worker.name in seen.placed]
+
+
+def _unseen(queue: Queue, quota: QuotaTable, offering: list[Cluster], seen: Downsynced) -> str:
+    """What was not seen of the sum, or is no part of it any more and still has jobs: then it must not become less."""
+    leaving = (f"{name} counts until it has left: {why}" for name, why in seen.occupied.items())
+    return "; ".join(filter(None, (quota.unseen_of(queue, offering), *leaving, seen.problem)))
+
+
+def _sums_by_flavor(spec: FleetSpec, queue: Queue, quota: QuotaTable, offering: list[Cluster]) -> list[Quota]:
+    """What the workers together offer of each flavor."""
+    known = [entry for worker in workers_of(spec, queue) for entry in quota.of(queue, worker.name)]
+    entries = [entry for worker in offering for entry in quota.of(queue, worker.name)]
+    return [_sum(name, known, entries) for name in dict.fromkeys(entry.flavor for entry in queue.quota)]
+
+
+def _sum(flavor: str, known: list[Quota], offered: list[Quota]) -> Quota:
+    entries = [entry for entry in offered if entry.flavor == flavor]
+    names = dict.fromkeys(name for entry in known if entry.flavor == flavor for name in entry.nominal)
+
+    def added(amounts: list[Amounts]) -> Amounts:
+        limited = [name for name in names if any(name in one for one in amounts)]
+        return {name: sum((one.get(name, ZERO) for one in amounts), ZERO) for name in limited}
+
+    nominal = {name: sum((entry.nominal.get(name, ZERO) for entry in entries), ZERO) for name in names}
+    return Quota(
+        flavor, nominal, added([entry.borrowing for entry in entries]), added([entry.lending for entry in entries])
+    )
+
+
+def _flavors(spec: FleetSpec, manager: Cluster, queues: Sequence[Queue]) -> Iterator[DesiredObject]:
+    """The flavors of the workers; without their topology, which only a cluster with nodes can use."""
+    wanted = {entry.flavor for queue in queues for entry in (*queue.quota, *queue.manager_quota)}
+    for flavor in spec.flavors:
+        if flavor.name in wanted and manager not in spec.selected(flavor.clusters):
+            manifest = resource_flavor(flavor)
+            content = {name: value for name, value in manifest["spec"].items() if name != "topologyName"}
+            yield desired_object(manager, {**manifest, "spec": content}, flavor.document)
+
+
+def _binding_policy(worker: Cluster, settings: KubeStellar, shape: PolicyShape) -> dict[str, Any]:
+    groups: dict[str, list[str]] = {}
+    for kind in settings.kinds:
+        groups.setdefault(kind.group, []).append(kind.plural)
+    content: dict[str, Any] = {
+        "clusterSelectors": [{"matchLabels": cluster_labels(worker, settings.select_by)}],
+        "downsync": [_clause(worker, group, plurals, shape) for group, plurals in groups.items()],
+    }
+    if not shape.is_singleton_in_clause:
+        content["wantSingletonReportedState"] = True
+    return _manifest("BindingPolicy", policy_name(worker.name), content)
+
+
+def _clause(worker: Cluster, group: str, plurals: list[str], shape: PolicyShape) -> dict[str, Any]:
+    clause: dict[str, Any] = {
+        "apiGroup": group,
+        "resources": plurals,
+        "objectSelectors": [{"matchLabels": {CLUSTER_LABEL: worker.name, PLACED_LABEL: IS_PLACED}}],
+    }
+    collectors = [COLLECTOR]
+    if shape.collectors is Collectors.FLAT:
+        clause["statusCollectors"] = collectors
+    if shape.collectors is Collectors.NESTED:
+        clause["statusCollection"] = {"statusCollectors": collectors}
+    # A Job cannot change once it is there: every later update would be refused. What can change follows.
+    return clause | without_empty(
+        {
+            "createOnly": group == JOB.group if shape.has_create_only else None,
+            "wantSingletonReportedState": True if shape.is_singleton_in_clause else None,
+        }
+    )
+
+
+def _carriers(manager: Cluster, settings: KubeStellar, shape: PolicyShape, queue: Queue) -> Iterator[DesiredObject]:
+    """What makes a copy run although its original is held back, and what tells how it goes."""
+    if shape.has_custom_transforms:
+        for kind in settings.kinds:
+            yield desired_object(manager, _custom_transform(kind), queue.document)
+    if shape.has_status_collectors:
+        yield desired_object(manager, _status_collector(), queue.document)
+
+
+def _custom_transform(kind: DownsyncKind) -> dict[str, Any]:
+    """A copy is not held back, outlives its end, names no queue, and is run by the worker's own controller.
+
+    One that a time to live deletes is made again by the agent and runs again; a Kueue of the worker lacks the queue. A
+    job that was submitted to MultiKueue says so in `managedBy`, and nothing on a worker would start its copy.
+    """
+    beside = kind.suspend.rpartition(".")[0]
+    removed = [f"$.{kind.suspend}", f"$.{beside}.ttlSecondsAfterFinished", f"$.{beside}.managedBy"]
+    removed.append(f'$.metadata.labels["{QUEUE_LABEL}"]')
+    content = {"apiGroup": kind.group, "resource": kind.plural, "remove": removed}
+    return _manifest("CustomTransform", f"kfleet-{kind.plural}.{kind.group}", content)
+
+
+def _status_collector() -> dict[str, Any]:
+    select = [{"name": "wec", "def": "inventory.name"}, {"name": "status", "def": "returned.status"}]
+    return _manifest("StatusCollector", COLLECTOR, {"select": select, "limit": 10})
+
+
+def _manifest(kind: str, name: str, content: dict[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": content}

@@ -1,0 +1,78 @@
+"""The quota that Workloads hold: the one place that decides whether a queue is in use."""
+
+from collections.abc import Iterator, Mapping
+
+from reconciler.kueue.kinds import FINALIZER
+from reconciler.kueue.reading import as_list, as_map, as_text, at, quantity_at
+from reconciler.objects import Manifest
+from reconciler.quantity import ZERO, Quantity
+
+HELD = frozenset({"Hold", "HoldAndDrain"})
+
+Amounts = Mapping[str, Quantity]
+
+
+def holding_count(queue: Manifest) -> int:
+    """Return how many workloads hold quota of a ClusterQueue, or through a LocalQueue, as Kueue counts them."""
+    counts = (at(queue, "status", name) for name in ("reservingWorkloads", "admittedWorkloads"))
+    return max(int(count or 0) for count in counts)
+
+
+def is_stopped(queue: Manifest) -> bool:
+    """Whether a queue has stopped admitting, and its Kueue has observed that."""
+    if at(queue, "metadata", "deletionTimestamp"):
+        return True
+    active = _condition(queue, "Active")
+    is_seen = active.get("observedGeneration") == at(queue, "metadata", "generation")
+    return at(queue, "spec", "stopPolicy") in HELD and is_seen and active.get("status") == "False"
+
+
+def is_opening(live: Manifest | None, wanted: Manifest) -> bool:
+    """Whether a stopped queue should admit workloads again."""
+    return at(live, "spec", "stopPolicy") in HELD and at(wanted, "spec", "stopPolicy") not in HELD
+
+
+def is_unattended(queue: Manifest) -> bool:
+    """Whether no Kueue has ever observed a queue, so that no workload can have been admitted."""
+    return not _condition(queue, "Active") and FINALIZER not in as_list(at(queue, "metadata", "finalizers"))
+
+
+def has_condition(manifest: Manifest, name: str) -> bool:
+    return _condition(manifest, name).get("status") == "True"
+
+
+def has_begun(copy: Manifest) -> bool:
+    """Whether a copy of a manager's workload was started on its worker: its job exists there, or it was evicted."""
+    return bool(at(copy, "metadata", "ownerReferences")) or has_condition(copy, "Evicted")
+
+
+def queue_of(workload: Manifest) -> str:
+    """Return the ClusterQueue whose quota a workload holds; empty if it holds none, or no longer does."""
+    return "" if has_condition(workload, "Finished") else as_text(at(workload, "status", "admission", "clusterQueue"))
+
+
+def flavors_of(workload: Manifest) -> frozenset[str]:
+    """Return the flavors whose quota a workload holds."""
+    return frozenset(usage_of(workload))
+
+
+def usage_of(workload: Manifest) -> Mapping[str, Amounts]:
+    """Return the amount that a workload holds of each flavor."""
+    found: dict[str, dict[str, Quantity]] = {}
+    for assignment in as_list(at(workload, "status", "admission", "podSetAssignments")) if queue_of(workload) else ():
+        amounts = as_map(at(assignment, "resourceUsage"))
+        for resource, flavor in _assigned(assignment):
+            held = found.setdefault(flavor, {})
+            held[resource] = held.get(resource, ZERO) + (quantity_at(amounts.get(resource)) or ZERO)
+    return found
+
+
+def _assigned(assignment: Manifest) -> Iterator[tuple[str, str]]:
+    for resource, flavor in as_map(at(assignment, "flavors")).items():
+        if as_text(flavor):
+            yield resource, as_text(flavor)
+
+
+def _condition(manifest: Manifest, name: str) -> Mapping[str, object]:
+    conditions = (as_map(entry) for entry in as_list(at(manifest, "status", "conditions")))
+    return next((entry for entry in conditions if entry.get("type") == name), {})

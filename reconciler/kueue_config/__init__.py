@@ -1,0 +1,1 @@
+"""Kueue's own Configuration on a cluster, and its rollout."""

@@ -1,0 +1,1 @@
+"""MultiKueue: the manager's queues, its credentials for the workers, and workers that are removed."""

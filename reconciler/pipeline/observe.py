@@ -1,0 +1,113 @@
+"""Stage 2: clusters and message buses are observed once, and the result is a Snapshot."""
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+from reconciler.clients.access import open_cluster
+from reconciler.clients.kubernetes import TIMEOUT, ApiServer
+from reconciler.errors import ClusterError
+from reconciler.kubestellar.inventory import observe_shape
+from reconciler.kubestellar.observe import observe_placements
+from reconciler.kueue_config.observe import observe_configurations
+from reconciler.multikueue.model import WorkerRemovals
+from reconciler.multikueue.observe import observe_links
+from reconciler.objects import ClusterName, Gap
+from reconciler.pipeline.capacity import NOW, ObserveOptions, observe_sources, read_master_queues
+from reconciler.pipeline.load import Revision
+from reconciler.pipeline.model import Snapshot, with_capacity
+from reconciler.pipeline.removal import find_removed, observe_worker_removals
+from reconciler.snapshot.model import Observations
+from reconciler.spec.enums import Role
+from reconciler.spec.model import Cluster, FleetSpec
+from reconciler.state.observe import probe_clusters
+
+OPENED_AT_ONCE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Connections:
+    """A client for each cluster that could be opened, and a Gap for each of the others.
+
+    `removed` are clusters that the spec no longer names; `lost` says why some clusters cannot be reached.
+    """
+
+    clients: Mapping[ClusterName, ApiServer]
+    gaps: tuple[Gap, ...] = ()
+    removed: tuple[Cluster, ...] = ()
+    lost: Mapping[ClusterName, str] = field(default_factory=dict)
+
+    def close(self) -> None:
+        for client in self.clients.values():
+            client.close()
+
+
+def connect(spec: FleetSpec, timeout: timedelta = TIMEOUT) -> Connections:
+    """Open all clusters, the manager first: it may hold the credentials of the others."""
+    clients: dict[ClusterName, ApiServer] = {}
+    lost: dict[ClusterName, str] = {}
+
+    def open_one(cluster: Cluster) -> None:
+        manager = clients.get(spec.manager.name) if spec.manager else None
+        try:
+            clients[cluster.name] = open_cluster(cluster, manager, timeout)
+        except ClusterError as error:
+            lost[cluster.name] = error.problem
+
+    def open_all(clusters: Iterable[Cluster]) -> None:
+        """In parallel: a login that hangs delays no other cluster."""
+        with ThreadPoolExecutor(OPENED_AT_ONCE) as pool:
+            list(pool.map(open_one, clusters))
+
+    clusters = sorted(spec.clusters, key=lambda entry: entry.role is not Role.MANAGER)
+    open_all(cluster for cluster in clusters if cluster.role is Role.MANAGER)
+    open_all(cluster for cluster in clusters if cluster.role is not Role.MANAGER)
+    # The order must not depend on which login was faster.
+    clients = {cluster.name: clients[cluster.name] for cluster in clusters if cluster.name in clients}
+    gaps = tuple(Gap(cluster.name, "the cluster", lost[cluster.name]) for cluster in clusters if cluster.name in lost)
+    removed = find_removed(spec, clients)
+    lost |= removed.doubtful
+    open_all(cluster for cluster in removed.clusters if cluster.name not in removed.doubtful)
+    return Connections(clients, gaps, removed.clusters, lost)
+
+
+def observe(
+    revision: Revision,
+    connections: Connections,
+    options: ObserveOptions = NOW,
+    *,
+    rotations: frozenset[ClusterName] = frozenset(),
+    is_thorough: bool = False,
+) -> Snapshot:
+    """`rotations` are workers that get new tokens. A thorough observation also reads what only preflight needs."""
+    clients = connections.clients
+    spec = options.spec or read_master_queues(revision.spec, clients)
+    probe = probe_clusters(spec, connections.removed, clients)
+    removals = observe_worker_removals(spec, clients, connections.removed, connections.lost, probe)
+    features = _observe_features(spec, clients, removals, rotations, is_thorough=is_thorough)
+    capacity = observe_sources(spec, clients, options)
+    placements = observe_placements(spec, clients, connections.removed, connections.lost)
+    observations = with_capacity(spec, features, capacity)
+    if placements:
+        observations = replace(observations, downsynced=placements.downsynced)
+    return Snapshot(spec=spec, probe=probe, observations=observations, capacity=capacity, placements=placements)
+
+
+def _observe_features(
+    spec: FleetSpec,
+    clients: Mapping[ClusterName, ApiServer],
+    removals: WorkerRemovals | None,
+    rotations: frozenset[ClusterName],
+    *,
+    is_thorough: bool,
+) -> Observations:
+    links = observe_links(spec, clients, removals, rotations, is_thorough=is_thorough)
+    configurations = observe_configurations(spec, clients)
+    return Observations(
+        gaps=(*links.gaps, *configurations.gaps),
+        links=links.links,
+        removals=removals,
+        configurations=configurations.seen,
+        policy_shape=observe_shape(spec, clients),
+    )

@@ -1,0 +1,77 @@
+"""Stage 3: a Revision and a Snapshot become the objects of each cluster. Pure."""
+
+from dataclasses import dataclass, replace
+
+from reconciler.capacity.model import Condition, ObservedCapacity
+from reconciler.capacity.report import find_overcommit, find_silent
+from reconciler.errors import SpecError
+from reconciler.objects import ClusterName, Manifest
+from reconciler.pipeline.load import Revision
+from reconciler.pipeline.model import Snapshot, with_capacity
+from reconciler.render.baseline import compute_observed
+from reconciler.render.model import Desired
+from reconciler.render.served_version import offline_api, written
+from reconciler.snapshot.model import NOTHING_SEEN
+from reconciler.spec.model import FleetSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rendered:
+    """The objects of a revision, and the snapshot that decided their values."""
+
+    desired: Desired
+    snapshot: Snapshot
+
+    @property
+    def spec(self) -> FleetSpec:
+        return self.snapshot.spec
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """What an operator should know about the live capacity, and about the quotas derived from it."""
+        capacity = self.snapshot.capacity
+        if capacity is None:
+            return ()
+        # A quota whose capacity was not observed is not what will be written.
+        objects = ((entry.ref, entry.manifest) for entry in self.desired.objects if not entry.unseen)
+        found = (*find_silent(capacity.ledger), *find_overcommit(objects, capacity.usage))
+        return (*capacity.conditions, *map(Condition, found))
+
+
+def render(revision: Revision, snapshot: Snapshot) -> Rendered:
+    shared = snapshot.probe.shared if snapshot.probe else None
+    is_as_loaded = snapshot.observations == NOTHING_SEEN and not (shared and shared.refused)
+    if is_as_loaded and not snapshot.spec.fleet.has_live_master_queues:
+        return Rendered(desired=revision.desired, snapshot=snapshot)
+    spec = shared.counted(snapshot.spec) if shared else snapshot.spec
+    return Rendered(desired=compute_observed(spec, snapshot.observations), snapshot=snapshot)
+
+
+def render_offline(revision: Revision, capacity: ObservedCapacity | None = None) -> Rendered:
+    """The objects without a cluster: from the spec alone, or with a recorded observation of the capacity."""
+    snapshot = Snapshot(spec=revision.spec)
+    if capacity is None:
+        return Rendered(desired=revision.desired, snapshot=snapshot)
+    seen = with_capacity(revision.spec, snapshot.observations, capacity)
+    snapshot = replace(snapshot, observations=seen, capacity=capacity)
+    return Rendered(desired=compute_observed(revision.spec, seen), snapshot=snapshot)
+
+
+def write_offline(rendered: Rendered, cluster: ClusterName) -> tuple[Manifest, ...]:
+    """The objects of a cluster as they would be sent to the Kueue release that the spec names.
+
+    Credentials are left out: kfleet issues them when the fleet is applied.
+    """
+    api = next(offline_api(entry) for entry in rendered.spec.clusters if entry.name == cluster)
+    manifests: list[Manifest] = []
+    problems: list[SpecError] = []
+    for entry in rendered.desired.of_cluster(cluster):
+        if entry.held:
+            continue
+        try:
+            manifests.append(written(entry, api))
+        except SpecError as error:
+            problems.append(error)
+    if problems:
+        raise ExceptionGroup("fleet spec", problems)
+    return tuple(manifests)

@@ -1,0 +1,1 @@
+"""FleetSpec and Snapshot become the objects of each cluster."""

@@ -1,0 +1,87 @@
+"""Stage 3: the spec and the observations become the desired objects of each cluster."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from reconciler.capacity.masterqueue import master_queue_objects
+from reconciler.capacity.quota import compute_quota
+from reconciler.errors import SpecError
+from reconciler.kubestellar.closing import still_closing, with_closing, with_downsynced
+from reconciler.kubestellar.render import kubestellar_objects
+from reconciler.monitoring.render import monitoring_objects
+from reconciler.multikueue.model import WorkerRemovals
+from reconciler.multikueue.removal import drained_first, held_queues, leaving_of, still_here
+from reconciler.multikueue.render import multikueue_objects
+from reconciler.objects import Gap, Ref
+from reconciler.render.model import Desired, DesiredObject, wave_of
+from reconciler.render.native import native_objects
+from reconciler.render.queues import cohort_objects, flavor_objects, queue_objects
+from reconciler.render.tenants import tenant_objects
+from reconciler.skypilot.render import skypilot_objects
+from reconciler.snapshot.model import NOTHING_SEEN, Observations
+from reconciler.spec.model import FleetSpec
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedObjects:
+    """The objects that observations can change."""
+
+    queues: tuple[DesiredObject, ...]
+    masters: tuple[DesiredObject, ...]
+    gaps: tuple[Gap, ...]
+
+
+def compute_desired(spec: FleetSpec, seen: Observations = NOTHING_SEEN) -> Desired:
+    """Every object of every cluster. Two documents that declare the same object are an error of the spec."""
+    waiting = still_here(spec, seen.removals)
+    spec = drained_first(spec, seen.removals)
+    seen = replace(seen, downsynced=still_closing(seen.downsynced, waiting))
+    observed = observed_objects(spec, seen, waiting)
+    cluster_queues = [entry for entry in observed.queues if entry.ref.kind == "ClusterQueue"]
+    objects = tuple(
+        chain(
+            flavor_objects(spec),
+            observed.masters,
+            observed.queues,
+            cohort_objects(spec, cluster_queues),
+            tenant_objects(spec),
+            skypilot_objects(spec),
+            monitoring_objects(spec),
+            native_objects(spec, waiting),
+        )
+    )
+    _refuse_doubles(objects)
+    objects = with_closing(spec, seen.downsynced, objects)
+    held = tuple(held_queues(spec, waiting, objects))
+    clusters = (*spec.clusters, *(removed.cluster for removed in waiting.removed))
+    position = {cluster.name: number for number, cluster in enumerate(clusters)}
+    ordered = sorted((*objects, *held), key=lambda entry: (position[entry.ref.cluster], wave_of(entry.ref), entry.ref))
+    leaving = with_downsynced(spec, seen.downsynced, leaving_of(waiting, held, objects))
+    return Desired(tuple(ordered), (*seen.gaps, *observed.gaps), leaving)
+
+
+def observed_objects(spec: FleetSpec, seen: Observations, waiting: WorkerRemovals) -> ObservedObjects:
+    quota = compute_quota(spec, seen.capacities)
+    if seen.pools is None:
+        # Without observations nothing counts as unobserved.
+        quota = replace(quota, unseen={})
+    queues = chain(
+        queue_objects(spec, quota),
+        multikueue_objects(spec, quota, seen, waiting),
+        kubestellar_objects(spec, quota, seen),
+    )
+    masters = master_queue_objects(spec, seen.pools, seen.unlisted)
+    return ObservedObjects(tuple(queues), masters.objects, (*quota.gaps, *masters.gaps))
+
+
+def _refuse_doubles(objects: Iterable[DesiredObject]) -> None:
+    first: dict[Ref, DesiredObject] = {}
+    problems: list[SpecError] = []
+    for entry in objects:
+        other = first.setdefault(entry.ref, entry)
+        if other is not entry:
+            problem = f"{entry.ref} is already declared by {other.document.place()}"
+            problems.append(entry.document.error(("metadata", "name"), problem))
+    if problems:
+        raise ExceptionGroup("fleet spec", problems)

@@ -1,0 +1,177 @@
+"""Flavors, cohorts and queues of a cluster."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from reconciler.capacity.quota import Quota, QuotaTable
+from reconciler.kueue.reading import as_text, at
+from reconciler.quantity import ZERO
+from reconciler.render.model import DesiredObject, desired_object, kueue_manifest, without_empty
+from reconciler.skypilot.render import with_provisioning
+from reconciler.spec.enums import Dispatch, Drain, StopPolicy
+from reconciler.spec.model import Cluster, Flavor, FleetSpec, Queue
+from reconciler.spec.roles import is_only_downsynced
+
+NAMESPACE_LABEL = "kubernetes.io/metadata.name"
+# Stored on the object, because the Queue document is gone when kfleet deletes the ClusterQueue.
+DRAIN = "kfleet.dev/drain-on-delete"
+
+
+def flavor_objects(spec: FleetSpec) -> Iterator[DesiredObject]:
+    """One ResourceFlavor on each cluster that the flavor selects."""
+    is_downsynced = is_only_downsynced(spec)
+    for flavor in spec.flavors:
+        for cluster in spec.selected(flavor.clusters):
+            if not is_downsynced(flavor, cluster):
+                yield desired_object(cluster, resource_flavor(flavor), flavor.document)
+
+
+def queue_objects(spec: FleetSpec, quota: QuotaTable) -> Iterator[DesiredObject]:
+    """The ClusterQueue on each cluster that runs the queue's jobs."""
+    namespaces = namespaces_of_queues(spec)
+    for queue in spec.queues:
+        for cluster in spec.selected(queue.clusters) if queue.dispatch is not Dispatch.KUBESTELLAR else ():
+            groups = resource_groups(quota.of(queue, cluster.name))
+            checked = with_provisioning(spec, queue)
+            manifest = cluster_queue(checked, cluster, groups, namespaces.get(queue.name, ()))
+            made = desired_object(cluster, manifest, queue.document)
+            yield replace(made, unseen=quota.unseen_of(queue, [cluster]))
+
+
+def cohort_objects(spec: FleetSpec, queues: Iterable[DesiredObject]) -> Iterator[DesiredObject]:
+    """A Cohort for each cohort name that a queue uses and no document declares, so that kfleet can prune it."""
+    declared = {
+        (cluster.name, entry.manifest["metadata"]["name"])
+        for entry in spec.objects
+        if entry.manifest["kind"] == "Cohort"
+        for cluster in spec.targeted(entry.targets)
+    }
+    clusters = {cluster.name: cluster for cluster in spec.clusters}
+    for queue in queues:
+        name = queue.manifest["spec"].get("cohortName")
+        key = (queue.ref.cluster, name)
+        if name and key not in declared:
+            declared.add(key)
+            yield desired_object(clusters[queue.ref.cluster], kueue_manifest("Cohort", name, {}), queue.document)
+
+
+def namespaces_of_queues(spec: FleetSpec) -> Mapping[str, tuple[str, ...]]:
+    """The namespaces that submit to each queue: those of its tenants and of native LocalQueues."""
+    found: dict[str, set[str]] = {}
+    for tenant in spec.tenants:
+        found.setdefault(tenant.queue, set()).update(tenant.namespaces)
+    for entry in spec.objects:
+        if entry.manifest["kind"] == "LocalQueue":
+            queue = as_text(at(entry.manifest, "spec", "clusterQueue"))
+            namespace = as_text(at(entry.manifest, "metadata", "namespace")) or "default"
+            found.setdefault(queue, set()).add(namespace)
+    return {queue: tuple(sorted(namespaces)) for queue, namespaces in found.items()}
+
+
+def cluster_queue(
+    queue: Queue, cluster: Cluster, groups: list[dict[str, Any]], namespaces: tuple[str, ...]
+) -> dict[str, Any]:
+    content = without_empty(
+        {
+            "cohortName": queue.cohort,
+            "queueingStrategy": queue.queueing_strategy,
+            "stopPolicy": _stop_policy(queue, cluster),
+            "preemption": dict(queue.preemption),
+            "flavorFungibility": dict(queue.flavor_fungibility),
+            "resourceGroups": groups,
+            "admissionChecksStrategy": _admission_checks(queue, groups),
+            "fairSharing": without_empty({"weight": _text(queue.fair_sharing_weight)}),
+            "admissionScope": dict(queue.admission_scope),
+        }
+    )
+    selector = _namespace_selector(queue, namespaces)
+    manifest = kueue_manifest(
+        "ClusterQueue", queue.name, content | ({} if selector is None else {"namespaceSelector": selector})
+    )
+    if queue.drain_on_delete:
+        manifest["metadata"]["annotations"] = {DRAIN: "true"}
+    return manifest
+
+
+def resource_groups(entries: Iterable[Quota]) -> list[dict[str, Any]]:
+    """Resource groups as Kueue requires them: each flavor and resource in one group, each flavor with all resources.
+
+    Entries that share a resource are one group. A resource that an entry does not have gets a quota of 0.
+    """
+    groups: list[list[Quota]] = []
+    for entry in entries:
+        if not entry.nominal:
+            continue
+        touching = [group for group in groups if any(entry.nominal.keys() & other.nominal.keys() for other in group)]
+        merged = [*(quota for group in touching for quota in group), entry]
+        groups = [
+            merged if touching and group is touching[0] else group for group in groups if group not in touching[1:]
+        ]
+        groups += [] if touching else [merged]
+    return [_group(group) for group in groups]
+
+
+def _group(entries: list[Quota]) -> dict[str, Any]:
+    covered = list(dict.fromkeys(name for entry in entries for name in entry.nominal))
+    return {
+        "coveredResources": covered,
+        "flavors": [
+            {"name": entry.flavor, "resources": [_resource(entry, name) for name in covered]} for entry in entries
+        ],
+    }
+
+
+def _resource(entry: Quota, name: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "nominalQuota": str(entry.nominal.get(name, ZERO)),
+        **({"borrowingLimit": str(entry.borrowing[name])} if name in entry.borrowing else {}),
+        **({"lendingLimit": str(entry.lending[name])} if name in entry.lending else {}),
+    }
+
+
+def resource_flavor(flavor: Flavor) -> dict[str, Any]:
+    content = {
+        "nodeLabels": dict(flavor.node_labels),
+        "nodeTaints": [dict(taint) for taint in flavor.node_taints],
+        "tolerations": [dict(toleration) for toleration in flavor.tolerations],
+        "topologyName": flavor.topology_name,
+    }
+    return kueue_manifest("ResourceFlavor", flavor.name, without_empty(content))
+
+
+def _stop_policy(queue: Queue, cluster: Cluster) -> str:
+    if cluster.is_drained:
+        return held(cluster, queue.stop_policy).value
+    return "" if queue.stop_policy is StopPolicy.NONE else queue.stop_policy.value
+
+
+def held(cluster: Cluster, wanted: StopPolicy) -> StopPolicy:
+    """The stop policy of a queue on a drained cluster: it evicts if the cluster's drain or the queue itself does."""
+    is_evicting = cluster.drain is Drain.EVICT or wanted is StopPolicy.HOLD_AND_DRAIN
+    return StopPolicy.HOLD_AND_DRAIN if is_evicting else StopPolicy.HOLD
+
+
+def _admission_checks(queue: Queue, groups: list[dict[str, Any]]) -> dict[str, Any]:
+    """The checks of a queue for the flavors of this cluster. A check without any of these flavors is omitted."""
+    present = {flavor["name"] for group in groups for flavor in group["flavors"]}
+    checks = []
+    for check in queue.admission_checks:
+        flavors = [name for name in check.on_flavors if name in present]
+        if flavors or not check.on_flavors:
+            checks.append(without_empty({"name": check.name, "onFlavors": flavors}))
+    return without_empty({"admissionChecks": checks})
+
+
+def _namespace_selector(queue: Queue, namespaces: tuple[str, ...]) -> Mapping[str, Any] | None:
+    """The selector of the queue, or else the namespaces that submit to it; None selects nothing."""
+    if queue.namespace_selector is not None:
+        return queue.namespace_selector.manifest()
+    if not namespaces:
+        return None
+    return {"matchExpressions": [{"key": NAMESPACE_LABEL, "operator": "In", "values": list(namespaces)}]}
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value)

@@ -1,0 +1,1 @@
+"""SkyPilot: its API server's configuration, and the provisioning of nodes."""

@@ -1,0 +1,1 @@
+"""The observations of clusters and message buses, as one value."""

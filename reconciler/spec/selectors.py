@@ -1,0 +1,155 @@
+"""Label selectors of Kubernetes: parsed from a manifest or from text, and matched against labels."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from reconciler.objects import Manifest
+from reconciler.spec.document import Document, Ignore
+
+_KEY = r"[A-Za-z0-9](?:[A-Za-z0-9._/-]*[A-Za-z0-9])?"
+_VALUE = r"(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?"
+_EQUALITY = re.compile(rf"({_KEY})\s*(==|=|!=)\s*({_VALUE})")
+_SET = re.compile(rf"({_KEY})\s+(in|notin)\s+\(([^()]*)\)")
+_EXISTS = re.compile(rf"(!?)\s*({_KEY})")
+_COMMA_OUTSIDE_PARENTHESES = re.compile(r",(?![^(]*\))")
+ANNOTATION = "kfleet.dev/clusters"
+
+_WORDS = re.compile(r"\s*[a-z0-9][a-z0-9.-]*\s*(,\s*[a-z0-9][a-z0-9.-]*\s*)*")
+LINT_IGNORE = "kfleet.dev/lint-ignore"
+
+_RULE = re.compile(r"KF[0-9]{3}")
+
+
+class Operator(StrEnum):
+    IN = "In"
+    NOT_IN = "NotIn"
+    EXISTS = "Exists"
+    DOES_NOT_EXIST = "DoesNotExist"
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    key: str
+    operator: Operator
+    values: tuple[str, ...] = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        if self.operator is Operator.IN:
+            return labels.get(self.key) in self.values
+        if self.operator is Operator.NOT_IN:
+            return labels.get(self.key) not in self.values
+        return (self.key in labels) is (self.operator is Operator.EXISTS)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSelector:
+    """All requirements must match; without any it matches everything."""
+
+    labels: Mapping[str, str]
+    expressions: tuple[Requirement, ...] = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        return all(labels.get(key) == value for key, value in self.labels.items()) and all(
+            requirement.matches(labels) for requirement in self.expressions
+        )
+
+    def manifest(self) -> dict[str, Any]:
+        written: dict[str, Any] = {}
+        if self.labels:
+            written["matchLabels"] = dict(self.labels)
+        if self.expressions:
+            written["matchExpressions"] = [_expression(requirement) for requirement in self.expressions]
+        return written
+
+
+def read_selector(manifest: Manifest) -> LabelSelector:
+    """Read `matchLabels` and `matchExpressions` that passed their schema."""
+    return LabelSelector(
+        labels=manifest.get("matchLabels") or {},
+        expressions=tuple(
+            Requirement(each["key"], Operator(each["operator"]), tuple(each.get("values") or ()))
+            for each in manifest.get("matchExpressions") or ()
+        ),
+    )
+
+
+def parse_selector(text: str) -> LabelSelector:
+    """Parse the form of the command line: `site=cnaf,gpu in (a100,h100),!spot`."""
+    parts = [part.strip() for part in _COMMA_OUTSIDE_PARENTHESES.split(text)]
+    return LabelSelector({}, tuple(_parse_requirement(part, text) for part in parts))
+
+
+def _parse_requirement(part: str, text: str) -> Requirement:
+    if match := _SET.fullmatch(part):
+        values = tuple(value.strip() for value in match[3].split(","))
+        if all(re.fullmatch(_VALUE, value) for value in values):
+            return Requirement(match[1], Operator.IN if match[2] == "in" else Operator.NOT_IN, values)
+    if match := _EQUALITY.fullmatch(part):
+        return Requirement(match[1], Operator.NOT_IN if match[2] == "!=" else Operator.IN, (match[3],))
+    if match := _EXISTS.fullmatch(part):
+        return Requirement(match[2], Operator.DOES_NOT_EXIST if match[1] else Operator.EXISTS)
+    raise ValueError(
+        f"{text!r} is not a label selector: cannot parse {part!r}; "
+        "write site=cnaf, site!=cnaf, site in (cnaf, lyon), site notin (lyon), site or !site"
+    )
+
+
+def _expression(requirement: Requirement) -> dict[str, Any]:
+    values = {"values": list(requirement.values)} if requirement.values else {}
+    return {"key": requirement.key, "operator": str(requirement.operator), **values}
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """Words (`manager`, `workers`, `all`) and names, or labels; none of them means the manager, or the only cluster."""
+
+    words: tuple[str, ...] = ()
+    labels: LabelSelector | None = None
+
+
+def read_targets(document: Document) -> Targets:
+    """Parse the annotation. Raises ValueError if it is wrong."""
+    text = document.annotations.get(ANNOTATION)
+    return Targets() if text is None else parse_targets(text)
+
+
+def parse_targets(text: str) -> Targets:
+    if not isinstance(text, str) or not text.strip():
+        raise ValueError(
+            f"{text!r} names no cluster: write manager, workers, all, names (hub,east) or labels (site=cnaf)"
+        )
+    if _WORDS.fullmatch(text):
+        return Targets(words=tuple(word.strip() for word in text.split(",")))
+    return Targets(labels=parse_selector(text))
+
+
+def read_ignores(document: Document) -> Document:
+    """Return the document with the lint rules that it disables. Raises ValueError if the annotation is wrong."""
+    text = document.annotations.get(LINT_IGNORE)
+    if text is None:
+        return document
+    parts = [part.strip() for part in str(text).split(";")]
+    return replace(document, ignores=tuple(_ignore(part) for part in parts if part))
+
+
+def without_own_annotations(manifest: Manifest) -> Manifest:
+    """Return the manifest that is applied to a cluster."""
+    metadata = manifest["metadata"]
+    annotations = metadata.get("annotations") or {}
+    kept = {key: value for key, value in annotations.items() if key not in (LINT_IGNORE, ANNOTATION)}
+    if len(kept) == len(annotations):
+        return manifest
+    rest = {key: value for key, value in metadata.items() if key != "annotations"}
+    return {**manifest, "metadata": {**rest, "annotations": kept} if kept else rest}
+
+
+def _ignore(part: str) -> Ignore:
+    rule, _, reason = part.partition(":")
+    if not _RULE.fullmatch(rule.strip()):
+        raise ValueError(f"{part!r} is not a lint rule: write it like KF012: why it does not matter here")
+    if not reason.strip():
+        raise ValueError(f"{rule.strip()} is ignored without a reason: write {rule.strip()}: and the reason")
+    return Ignore(rule.strip(), reason.strip())

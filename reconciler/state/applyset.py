@@ -1,0 +1,189 @@
+"""The ApplySet of a fleet on a cluster: the objects that belong to the fleet.
+
+An object is a member if it has the label and kfleet itself has applied it: copies by other controllers have the label
+too. The parent stores the kinds and namespaces of members. kfleet widens it before the writes and narrows it after full
+success, so that a crash at any point leaves no unknown member.
+"""
+
+import hashlib
+from base64 import urlsafe_b64encode
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+
+from reconciler.objects import ClusterName, Manifest, Ref
+from reconciler.spec.files import SpecSource, read_source
+from reconciler.state.cluster_memory import Addresses, digest_of, read_address, read_uid, record_text
+from reconciler.state.managed_fields import has_applied
+
+ID_LABEL = "applyset.kubernetes.io/id"
+MEMBER_LABEL = "applyset.kubernetes.io/part-of"
+TOOLING = "applyset.kubernetes.io/tooling"
+KINDS = "applyset.kubernetes.io/contains-group-kinds"
+NAMESPACES = "applyset.kubernetes.io/additional-namespaces"
+CLUSTER = "kfleet.dev/cluster"
+CLUSTER_UID = "kfleet.dev/cluster-uid"
+SOURCE = "kfleet.dev/source"
+DIGESTS = "addresses.kfleet.dev"
+HOME = "kfleet.dev/home"
+TOOL = "kfleet"
+TOOL_VERSION = f"{TOOL}/v1"
+MANAGER = "kfleet"
+
+
+@dataclass(frozen=True, slots=True)
+class SetName:
+    """The name and namespace of the parent of a fleet's ApplySet."""
+
+    fleet: str
+    namespace: str
+
+    @property
+    def name(self) -> str:
+        return f"kfleet-{self.fleet}"
+
+    @property
+    def path(self) -> str:
+        return f"/api/v1/namespaces/{self.namespace}/configmaps/{self.name}"
+
+    @property
+    def namespace_path(self) -> str:
+        return f"/api/v1/namespaces/{self.namespace}"
+
+    @property
+    def id(self) -> str:
+        return _set_id(self.name, self.namespace)
+
+    @property
+    def digests(self) -> str:
+        """The annotation on the Namespace with the digests of the addresses that kfleet wrote."""
+        return f"{DIGESTS}/{self.fleet}"
+
+    def forget(self, cluster: str) -> str:
+        """The command that removes one cluster from the manager's inventory."""
+        patch = f'[{{"op":"remove","path":"/data/{cluster}"}}]'
+        return f"kubectl -n {self.namespace} patch configmap {self.name} --type=json -p '{patch}'"
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """The content of the parent: the kinds (`Kind.group`) and namespaces of members, and the cluster's name and uid.
+
+    On the manager, `fleet` holds the uid that each cluster had when the fleet first wrote to it. `addresses` is how its
+    workers are reached, and `digests` belong to the addresses that kfleet itself wrote.
+    `source` is the source of the last apply. `home` is the cluster that holds the lease and ledger of a fleet without
+    a manager.
+    """
+
+    kinds: frozenset[str] = frozenset()
+    namespaces: frozenset[str] = frozenset()
+    cluster: str = ""
+    cluster_uid: str = ""
+    tool: str = ""
+    fleet: Mapping[str, str] = field(default_factory=dict)
+    addresses: Addresses = field(default_factory=dict)
+    digests: frozenset[str] = frozenset()
+    source: SpecSource | None = None
+    home: str = ""
+
+    def verified(self, fleet: str) -> Addresses:
+        """The addresses that only kfleet can have written."""
+        return {
+            name: address for name, address in self.addresses.items() if digest_of(fleet, name, address) in self.digests
+        }
+
+    def with_members(self, refs: Iterable[Ref]) -> "Inventory":
+        """The inventory, widened for these members."""
+        members = tuple(refs)
+        return replace(
+            self,
+            kinds=self.kinds | {kind_text(ref) for ref in members},
+            namespaces=self.namespaces | {ref.namespace for ref in members if ref.namespace},
+        )
+
+
+def fleet_of(parent: str) -> str:
+    """The fleet whose parent has this name; empty if the parent is not one of kfleet."""
+    name = parent.removeprefix("kfleet-")
+    return "" if name == parent else name
+
+
+@cache
+def _set_id(name: str, namespace: str) -> str:
+    """The id of an ApplySet. It is cached because it is needed for every object."""
+    identity = f"{name}.{namespace}.ConfigMap."
+    digest = urlsafe_b64encode(hashlib.sha256(identity.encode()).digest()).decode().rstrip("=")
+    return f"applyset-{digest}-v1"
+
+
+def kind_text(ref: Ref) -> str:
+    return f"{ref.kind}.{ref.group}" if ref.group else ref.kind
+
+
+def kind_key(text: str) -> tuple[str, str]:
+    """Group and kind of a text such as `Kind.group`."""
+    kind, _, group = text.partition(".")
+    return group, kind
+
+
+def read_parent(parent: Manifest | None) -> Inventory | None:
+    if parent is None:
+        return None
+    annotations = parent["metadata"].get("annotations") or {}
+    records = {name: str(text) for name, text in (parent.get("data") or {}).items()}
+    addresses = {name: read_address(text) for name, text in records.items()}
+    return Inventory(
+        kinds=frozenset(filter(None, annotations.get(KINDS, "").split(","))),
+        namespaces=frozenset(filter(None, annotations.get(NAMESPACES, "").split(","))),
+        cluster=annotations.get(CLUSTER, ""),
+        cluster_uid=annotations.get(CLUSTER_UID, ""),
+        tool=annotations.get(TOOLING, "").partition("/")[0],
+        fleet={name: uid for name, text in records.items() if (uid := read_uid(text))},
+        addresses={name: address for name, address in addresses.items() if address},
+        source=read_source(annotations.get(SOURCE, "")),
+        home=annotations.get(HOME, ""),
+    )
+
+
+def read_digests(namespace: Manifest | None, name: SetName) -> frozenset[str]:
+    annotations = ((namespace or {}).get("metadata") or {}).get("annotations") or {}
+    return frozenset(filter(None, str(annotations.get(name.digests, "")).split(",")))
+
+
+def digests_manifest(name: SetName, digests: frozenset[str]) -> Manifest:
+    annotations = {name.digests: ",".join(sorted(digests))}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name.namespace, "annotations": annotations}}
+
+
+def parent_manifest(name: SetName, inventory: Inventory, cluster: ClusterName, cluster_uid: str) -> Manifest:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": name.name,
+            "namespace": name.namespace,
+            "labels": {ID_LABEL: name.id},
+            "annotations": {
+                TOOLING: TOOL_VERSION,
+                KINDS: ",".join(sorted(inventory.kinds)),
+                NAMESPACES: ",".join(sorted(inventory.namespaces - {name.namespace})),
+                CLUSTER: cluster,
+                CLUSTER_UID: cluster_uid,
+                **({SOURCE: inventory.source.record} if inventory.source else {}),
+                **({HOME: inventory.home} if inventory.home else {}),
+            },
+        },
+        **({"data": records} if (records := _records(inventory)) else {}),
+    }
+
+
+def _records(inventory: Inventory) -> Mapping[str, str]:
+    """One data entry per cluster: annotations would hold only about 1,500, and an entry can be removed by name."""
+    names = sorted({*inventory.fleet, *inventory.addresses})
+    return {name: record_text(inventory.fleet.get(name, ""), inventory.addresses.get(name)) for name in names}
+
+
+def is_member(own: str, live: Manifest) -> bool:
+    """Whether an object belongs to the fleet. The label is not enough: MultiKueue copies jobs with their labels."""
+    is_labelled = (live["metadata"].get("labels") or {}).get(MEMBER_LABEL) == own
+    return is_labelled and has_applied(live, MANAGER)

@@ -1,0 +1,89 @@
+"""What the manager offers stays as it was while a worker is not observed: less of it would let others preempt jobs."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from tests import fast_yaml
+from tests.builders import Document, flavor, main_tenant, observed_flavor, open_queue
+from tests.cluster.faults.proxy import proxied
+from tests.cluster.ledgers import LEDGER, make_older
+from tests.cluster.live_fleet import LiveFleet
+from tests.cluster.multikueue.credentials import connect_all
+from tests.cluster.multikueue.drains import apply_until, end, is_complete, submit, where
+
+RECLAIMING = {"preemption": {"reclaimWithinCohort": "Any"}}
+
+
+def halves(live_fleet: LiveFleet, shared: Document) -> tuple[Document, ...]:
+    """Two queues of a cohort with half of a flavor each, of which the second takes back what the first has borrowed."""
+    name = live_fleet.name
+    common: dict[str, Any] = {"dispatch": "multikueue", "cohort": name}
+    share = {"cpu": "50%"}
+    return (
+        shared,
+        open_queue(f"{name}-q", shared["metadata"]["name"], share, **common),
+        open_queue(f"{name}-r", shared["metadata"]["name"], share, **common, **RECLAIMING),
+        main_tenant(name, f"{name}-q"),
+    )
+
+
+def offered(live_fleet: LiveFleet) -> dict[str, str]:
+    """The nominal cpu of both queues on the manager."""
+    groups = {
+        suffix: live_fleet.queue(f"{live_fleet.name}-{suffix}", "manager")["spec"]["resourceGroups"] for suffix in "qr"
+    }
+    return {suffix: group["flavors"][0]["resources"][0]["nominalQuota"] for suffix, (group,) in groups.items()}
+
+
+def lead_through(live_fleet: LiveFleet, worker: str, kubeconfig: Path) -> None:
+    path = live_fleet.folder / "fleet" / "fleet.yaml"
+    documents = [*fast_yaml.safe_load_all(path.read_text())]
+    one = next(entry for entry in documents if entry["metadata"]["name"] == f"{live_fleet.name}-{worker}")
+    one["spec"]["access"] = {"context": worker, "kubeconfig": str(kubeconfig)}
+    path.write_text(fast_yaml.safe_dump_all(documents))
+    live_fleet.commit_all()
+
+
+def test_worker_that_left_the_spec_counts_until_its_jobs_have_ended(wide_live_fleet: LiveFleet) -> None:
+    name = wide_live_fleet.name
+    documents = halves(wide_live_fleet, flavor(f"{name}-cpu", {"cpu": "20"}))
+    wide_live_fleet.commit(*documents)
+    wide_live_fleet.converge()
+    connect_all(wide_live_fleet)
+    submit(wide_live_fleet, "kept")
+    gone = where(wide_live_fleet, "kept")
+    assert offered(wide_live_fleet) == {"q": "20", "r": "20"}
+
+    wide_live_fleet.contexts = {
+        cluster: context for cluster, context in wide_live_fleet.contexts.items() if context != gone
+    }
+    wide_live_fleet.commit(*documents)
+    for _ in range(2):
+        applied = wide_live_fleet.apply()
+        assert applied.code == 0, applied
+        assert f"waiting: {name}-{gone}: 1 of the manager's workloads still run there" in applied.out
+        assert offered(wide_live_fleet)["q"] == "20"
+    end(wide_live_fleet, gone, "kept")
+    apply_until(wide_live_fleet, gone)
+    assert is_complete(wide_live_fleet, "kept")
+    assert offered(wide_live_fleet)["q"] == "10"
+
+
+def test_worker_that_does_not_answer_costs_no_quota(wide_live_fleet: LiveFleet, tmp_path: Path) -> None:
+    name = wide_live_fleet.name
+    wide_live_fleet.write(*halves(wide_live_fleet, observed_flavor(f"{name}-cpu", "nodes")))
+    with proxied(wide_live_fleet.sandbox, "worker2") as proxy:
+        lead_through(wide_live_fleet, "worker2", proxy.kubeconfig(tmp_path / "proxy.yaml"))
+        wide_live_fleet.converge()
+        before = offered(wide_live_fleet)
+        assert all(int(cpu) for cpu in before.values())
+    then = make_older(wide_live_fleet, timedelta(hours=1))
+
+    planned = wide_live_fleet.plan()
+    assert (planned.code, planned.actions) == (4, {}), planned
+    lost = wide_live_fleet.apply()
+    assert lost.code == 4 and f"gap: {name}-worker2: " in lost.out, lost
+    assert f"notice: {name}-worker2/{name}-cpu: not observed since {then}: its capacity stays" in lost.err, lost
+    assert offered(wide_live_fleet) == before
+    wide_live_fleet.api("manager").delete(LEDGER.format(name))

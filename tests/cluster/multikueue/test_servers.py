@@ -1,0 +1,104 @@
+"""Clusters that change their roles, or are another one's server, on real clusters: no job is lost by it."""
+
+from tests import fast_yaml
+from tests.builders import cluster_document
+from tests.cluster.live_fleet import LiveFleet
+from tests.cluster.multikueue.drains import (
+    Births,
+    apply_until,
+    commit_fleet,
+    end,
+    is_complete,
+    memberships,
+    other_than,
+    start_fleet,
+    stop_policy,
+    submit,
+    where,
+)
+from tests.support import eventually
+
+
+def add_cluster(live_fleet: LiveFleet, name: str, context: str) -> None:
+    path = live_fleet.folder / "fleet" / "fleet.yaml"
+    access = {"context": context, "kubeconfig": str(live_fleet.sandbox.state.kubeconfig)}
+    documents = [*fast_yaml.safe_load_all(path.read_text()), cluster_document(name, access=access)]
+    path.write_text(fast_yaml.safe_dump_all(documents))
+    live_fleet.commit_all()
+
+
+def quota(live_fleet: LiveFleet) -> str:
+    (group,) = live_fleet.queue(f"{live_fleet.name}-q", "manager")["spec"]["resourceGroups"]
+    return str(group["flavors"][0]["resources"][0]["nominalQuota"])
+
+
+def test_second_name_of_a_worker_or_of_the_manager_is_refused_and_counts_for_nothing(
+    wide_live_fleet: LiveFleet,
+) -> None:
+    start_fleet(wide_live_fleet)
+    births, before = Births(wide_live_fleet), quota(wide_live_fleet)
+    submit(wide_live_fleet, "kept")
+    worker = where(wide_live_fleet, "kept")
+    second = f"{wide_live_fleet.name}-second"
+    for context in (worker, "manager"):
+        commit_fleet(wide_live_fleet)
+        add_cluster(wide_live_fleet, second, context)
+        applied = wide_live_fleet.apply()
+        same = f"{second}: another cluster of the fleet is the same API server: it is the same API server as"
+        assert applied.code == 3 and f"{same} {wide_live_fleet.name}-{context}" in applied.out, applied
+        assert quota(wide_live_fleet) == before
+        assert memberships(wide_live_fleet) == ["worker1", "worker2"]
+        assert not wide_live_fleet.finds("multikueueclusters", second, "manager")
+
+    commit_fleet(wide_live_fleet)
+    wide_live_fleet.converge()
+    end(wide_live_fleet, worker, "kept")
+    assert eventually(lambda: is_complete(wide_live_fleet, "kept"), 60)
+    assert births.of("kept") == [worker]
+
+
+def change_roles(live_fleet: LiveFleet, **roles: str) -> None:
+    path = live_fleet.folder / "fleet" / "fleet.yaml"
+    documents = [*fast_yaml.safe_load_all(path.read_text())]
+    for entry in documents:
+        role = roles.get(entry["metadata"]["name"].removeprefix(f"{live_fleet.name}-"))
+        entry["spec"] |= {"role": role} if role and entry["kind"] == "Cluster" else {}
+    path.write_text(fast_yaml.safe_dump_all(documents))
+    live_fleet.commit_all()
+
+
+def test_manager_that_is_exchanged_while_its_jobs_run_is_refused(wide_live_fleet: LiveFleet) -> None:
+    start_fleet(wide_live_fleet)
+    births = Births(wide_live_fleet)
+    submit(wide_live_fleet, "kept")
+    worker = where(wide_live_fleet, "kept")
+    before = wide_live_fleet.members("manager").keys()
+    change_roles(wide_live_fleet, manager="worker", **{other_than(worker): "manager"})
+    refused = wide_live_fleet.apply()
+    assert refused.code == 3, refused
+    assert "another manager cluster still has jobs on workers of the fleet: jobs on" in refused.out
+    assert f"{wide_live_fleet.name}-{worker} (1)" in refused.out
+    assert wide_live_fleet.run("credentials rotate").code == 3
+    assert wide_live_fleet.members("manager").keys() == before
+    end(wide_live_fleet, worker, "kept")
+    assert eventually(lambda: is_complete(wide_live_fleet, "kept"), 60)
+    assert births.of("kept") == [worker]
+    eventually(lambda: not [one for one in wide_live_fleet.plan().refusals if one[0] == "managed"])
+
+
+def test_worker_that_becomes_standalone_takes_no_more_jobs_of_the_manager(wide_live_fleet: LiveFleet) -> None:
+    start_fleet(wide_live_fleet)
+    births = Births(wide_live_fleet)
+    submit(wide_live_fleet, "first")
+    worker = where(wide_live_fleet, "first")
+    change_roles(wide_live_fleet, **{worker: "standalone"})
+    assert wide_live_fleet.apply().code == 0
+    assert stop_policy(wide_live_fleet, worker) == "Hold"
+    submit(wide_live_fleet, "second")
+    assert where(wide_live_fleet, "second") == other_than(worker)
+    end(wide_live_fleet, worker, "first")
+    apply_until(wide_live_fleet, worker)
+    assert is_complete(wide_live_fleet, "first")
+    assert births.of("first") == [worker]
+    eventually(lambda: not (wide_live_fleet.apply().code or wide_live_fleet.plan().actions), 60)
+    assert stop_policy(wide_live_fleet, worker) == "None"

@@ -1,0 +1,35 @@
+"""Short random walks; `make soak` takes the long ones."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reconciler.sandbox import fleet as sandbox_fleet
+from reconciler.sandbox.fleet import Sandbox
+from tests.soak.course import options, prepare, take
+
+# Seeds of walks that broke a rule once.
+SEEDS = (7, 3)
+STEPS = 20
+RUN_SEED = 101
+
+
+@pytest.fixture(scope="module")
+def walked(_own_state_folder: None, _programs: None) -> Iterator[Sandbox]:
+    """Clusters for walks alone: other tests would not like what happens to them."""
+    sandbox = sandbox_fleet.up(options("walks", is_downsynced=False))
+    prepare(sandbox)
+    yield sandbox
+    sandbox.discard()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_walk_breaks_no_rule(walked: Sandbox, tmp_path: Path, seed: int) -> None:
+    said, violations = take(walked, tmp_path, seed, STEPS)
+    assert violations == [], "\n".join([*said, *violations])
+
+
+def test_random_walk_under_a_controller_breaks_no_rule(walked: Sandbox, tmp_path: Path) -> None:
+    said, violations = take(walked, tmp_path, RUN_SEED, STEPS, is_run=True)
+    assert violations == [], "\n".join([*said, *violations])

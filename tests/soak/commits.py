@@ -1,0 +1,107 @@
+"""What git may say next, as steps of a walk."""
+
+import time
+from dataclasses import replace
+
+from reconciler.plan.model import Refused
+from tests.soak.record import JobRecord
+from tests.soak.walk import HASTY, Walk
+from tests.soak.wanted import KUBESTELLAR, MANAGER, MULTIKUEUE, SENT, WORKERS
+
+# One that is there while something is tried that must not touch it.
+LONG_JOB = 40
+ANOTHER_MANAGER = Refused.MANAGED.value
+
+
+def commit_share(walk: Walk) -> None:
+    walk.commit(replace(walk.wanted, share=walk.chance.choice((30, 35, 40, 45))))
+
+
+def commit_extra(walk: Walk) -> None:
+    walk.commit(replace(walk.wanted, has_extra=not walk.wanted.has_extra))
+
+
+def commit_flavor(walk: Walk) -> None:
+    walk.is_renaming = True
+    walk.commit(replace(walk.wanted, flavor="cpu" if walk.wanted.flavor == "cores" else "cores"))
+
+
+def commit_dispatch(walk: Walk) -> None:
+    """To the other way of dispatch; what runs ends first, or is evicted."""
+    is_draining = walk.chance.random() < 0.3
+    if is_draining or walk.wanted.is_draining:
+        _excuse(walk)
+    other = MULTIKUEUE if walk.wanted.is_downsynced else KUBESTELLAR
+    walk.commit(replace(walk.wanted, dispatch=other, is_draining=is_draining))
+
+
+def commit_drain(walk: Walk) -> None:
+    worker = walk.chance.choice(walk.wanted.workers)
+    drains = {key: value for key, value in walk.wanted.drains.items() if key in walk.wanted.workers}
+    if drains.get(worker):
+        del drains[worker]
+    elif walk.wanted.open_workers != (worker,):
+        drains[worker] = walk.chance.choice((True, True, "evict"))
+    if drains.get(worker) == "evict":
+        _excuse(walk)
+    walk.commit(replace(walk.wanted, drains=drains))
+
+
+def commit_worker(walk: Walk) -> None:
+    if len(walk.wanted.workers) == 1:
+        walk.commit(replace(walk.wanted, workers=WORKERS))
+    elif len(walk.wanted.open_workers) == len(WORKERS):
+        _let_move(walk)
+        walk.commit(replace(walk.wanted, workers=(walk.chance.choice(WORKERS),), drains={}))
+
+
+def revert(walk: Walk) -> None:
+    if len(walk.commits) > 1:
+        previous = walk.commits[-2]
+        walk.is_renaming |= previous.flavor != walk.wanted.flavor
+        if "evict" in previous.drains.values():
+            return
+        if previous.is_draining or walk.wanted.is_draining:
+            _excuse(walk)
+        _let_move(walk)
+        walk.commit(previous)
+
+
+def exchange_roles(walk: Walk) -> None:
+    """A worker is the manager now, says git. While jobs of the former manager run, nothing may come of it."""
+    if walk.frozen or walk.wanted.workers != WORKERS or walk.wanted.drains:
+        return
+    record = JobRecord(f"{walk.fleet}-{SENT[0]}", walk.next_name(), MANAGER)
+    before, swapped = walk.wanted, replace(walk.wanted, manager=walk.chance.choice(WORKERS))
+    walk.heal()
+    if not walk.submit_job(record, 1, LONG_JOB) or not _await_running(record):
+        return
+    walk.write(swapped)
+    if walk.controller is None:
+        code, text = walk.kfleet("apply", *HASTY)
+        walk.say(f"apply with {swapped.manager} as the manager: exit {code}")
+        if code != 3 or ANOTHER_MANAGER not in text:
+            walk.recorder.report(f"apply with another manager while jobs run: exit {code}\n{text}")
+    else:
+        time.sleep(6)
+        walk.say(f"{swapped.manager} was the manager in git for a moment")
+    walk.write(before)
+
+
+def _await_running(record: JobRecord) -> bool:
+    deadline = time.monotonic() + 20
+    while not record.running and time.monotonic() < deadline:
+        time.sleep(0.2)
+    return bool(record.running)
+
+
+def _excuse(walk: Walk) -> None:
+    """What runs, or is just being sent somewhere, may be evicted and start again."""
+    for record in walk.recorder.known():
+        record.is_excused = True
+
+
+def _let_move(walk: Walk) -> None:
+    """KubeStellar brings jobs of a worker that leaves to another one."""
+    for record in walk.recorder.known() if walk.is_downsynced else ():
+        record.may_move = True

@@ -1,0 +1,40 @@
+"""What can be wrong with the answers of a cluster, by chance."""
+
+import random
+
+from tests.cluster.faults.proxy import WRITES, Deed, Fault
+
+PATHS = (
+    "",
+    "/apis",
+    "/clusterqueues",
+    "/configmaps/kfleet-",
+    "/leases",
+    "/localqueues",
+    "/multikueueclusters",
+    "/multikueueconfigs",
+    "/namespaces",
+    "/nodes",
+    "/resourceflavors",
+    "/secrets",
+    "/workloads",
+)
+CARRIED_PATHS = (*PATHS, "/admissionchecks", "/bindingpolicies", "/customtransforms", "/jobs", "/jobs", "/pods")
+PAGES = {
+    404: "<html>default backend - 404</html>",
+    200: '{"login": "please"}',
+    502: "<html>bad gateway</html>",
+}
+HALF_A_PAGE = '{"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": [{"metada'
+REASONS = {403: "Forbidden", 500: "InternalError", 503: "ServiceUnavailable", 429: "TooManyRequests"}
+
+
+def random_fault(chance: random.Random, paths: tuple[str, ...] = PATHS) -> Fault:
+    methods = chance.choice(("GET", "GET", WRITES, ".*"))
+    path, times = chance.choice(paths), chance.choice((1, 2, 5, 30))
+    deed = chance.choice((Deed.ANSWER, Deed.ANSWER, Deed.ANSWER, Deed.CLOSE, Deed.HOLD))
+    if deed is not Deed.ANSWER:
+        return Fault(deed, path, methods, times=times)
+    status = chance.choice((*PAGES, *REASONS))
+    page = chance.choice((PAGES[200], HALF_A_PAGE)) if status == 200 else PAGES.get(status, "")
+    return Fault(deed, path, methods, status=status, reason=REASONS.get(status, ""), page=page, times=times)

@@ -1,0 +1,117 @@
+"""The end of a walk: without faults kfleet brings the fleet to what git says, and nothing is left to do."""
+
+import time
+from typing import Any
+
+from tests.soak.foreign import read_foreign
+from tests.soak.record import KUEUE, JobRecord
+from tests.soak.walk import LONGEST_JOB, Walk
+from tests.soak.wanted import MANAGER
+
+CONVERGED_WITHIN, LEAST_TRIES = 90, 8
+
+
+def make_peace(walk: Walk) -> None:
+    """Without faults kfleet brings the fleet to what git says, running jobs end, and nothing is left to do."""
+    walk.thaw()
+    walk.heal()
+    walk.end_controller(is_killed=False)
+    walk.say("peace")
+    _end_running_jobs(walk)
+    _remove_barred_jobs(walk)
+    converge(walk, "as the last commit says")
+    _remove_rejected_jobs(walk)
+    walk.commit(walk.commits[0])
+    converge(walk, "as it was in the beginning")
+    _remove_rejected_jobs(walk)
+    _end_all_jobs(walk)
+    converge(walk, "with all jobs at their end")
+    now = read_foreign(walk.sandbox, walk.foreign)
+    if changed := [f"{cluster}{path}" for (cluster, path), was in walk.foreign.items() if now[cluster, path] != was]:
+        walk.recorder.report(f"objects of others changed: {', '.join(changed)}")
+
+
+def converge(walk: Walk, state: str) -> None:
+    """Within some tries, and some time: on a busy machine one try takes long, with KubeStellar jobs have to end."""
+    deadline, tries = time.monotonic() + CONVERGED_WITHIN, 0
+    while time.monotonic() < deadline or tries < LEAST_TRIES:
+        tries += 1
+        code, text = walk.kfleet("apply")
+        if code == 0:
+            planned, text = walk.kfleet("plan", "--detailed-exitcode")
+            if planned == 0:
+                walk.say(f"converged {state}")
+                return
+        time.sleep(1)
+    walk.recorder.report(f"not converged {state}: exit {code}\n{text}")
+
+
+def _end_running_jobs(walk: Walk) -> None:
+    deadline = time.monotonic() + 4 * LONGEST_JOB
+    while any(record.running for record in walk.recorder.jobs.values()) and time.monotonic() < deadline:
+        time.sleep(0.5)
+    left = [record.name for record in walk.recorder.jobs.values() if record.running]
+    if left:
+        walk.recorder.report(f"jobs still run: {', '.join(left)}")
+
+
+def _end_all_jobs(walk: Walk) -> None:
+    deadline = time.monotonic() + 120
+    while (left := [one for one in walk.recorder.jobs.values() if not one.is_complete]) and (
+        time.monotonic() < deadline
+    ):
+        if walk.is_downsynced:
+            walk.kfleet("apply")  # which places jobs, and reports their end
+        time.sleep(0.5)
+    for record in left:
+        walk.recorder.report(f"{record} never ended; it ran on {record.places or 'none'}; {_state_of(walk, record)}")
+
+
+def _state_of(walk: Walk, record: JobRecord) -> str:
+    """What its Workload says, for whoever reads the walk."""
+    found = walk.api(record.home).list(f"{KUEUE}/namespaces/{record.namespace}/workloads")
+    own = [one for one in found if one["metadata"].get("ownerReferences", [{}])[0].get("name") == record.name]
+    status = [(one["spec"].get("active"), one.get("status") or {}) for one in own]
+    told = [
+        f"{condition['type']}={condition['status']} {condition.get('message', '')}"
+        for _, seen in status
+        for condition in seen.get("conditions") or ()
+    ]
+    checks = [
+        f"{check['name']} {check['state']} {check['message']}"
+        for _, seen in status
+        for check in seen.get("admissionChecks") or ()
+    ]
+    return "; ".join((f"active: {[active for active, _ in status]}", *told, *checks))
+
+
+def _remove_rejected_jobs(walk: Walk) -> None:
+    """What was submitted to KubeStellar and waited when its queue changed: MultiKueue rejects it, its user goes on."""
+    rejected = {
+        (one["metadata"]["namespace"], one["metadata"].get("ownerReferences", [{}])[0].get("name", ""))
+        for one in walk.api(MANAGER).list(f"{KUEUE}/workloads")
+        if _is_rejected(one)
+    }
+    for record in walk.recorder.known():
+        if (record.namespace, record.name) in rejected and not record.is_complete and not record.running:
+            _remove(walk, record)
+
+
+def _is_rejected(workload: dict[str, Any]) -> bool:
+    status = workload.get("status") or {}
+    states = [check["state"] for check in status.get("admissionChecks") or ()]
+    said = [condition.get("message", "") for condition in status.get("conditions") or ()]
+    is_failed = any("failed admission checks" in message for message in said)
+    return "Rejected" in states or is_failed or workload["spec"].get("active") is False
+
+
+def _remove(walk: Walk, record: JobRecord) -> None:
+    walk.api(record.home).delete(f"/apis/batch/v1/namespaces/{record.namespace}/jobs/{record.name}")
+    record.is_complete = True
+    walk.say(f"{record} was removed")
+
+
+def _remove_barred_jobs(walk: Walk) -> None:
+    for record in walk.recorder.known():
+        if record.is_barred:
+            _remove(walk, record)

@@ -1,0 +1,309 @@
+"""One walk: a world of its own on the clusters of a sandbox, steps by chance, and peace at the end."""
+
+import io
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from contextlib import redirect_stderr, redirect_stdout, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from git import Actor, Repo
+
+from reconciler import cli
+from reconciler.clients.kubernetes import ApiServer
+from reconciler.errors import ClusterError
+from reconciler.sandbox.fleet import Sandbox
+from tests import fast_yaml
+from tests.builders import main_job
+from tests.cluster.controller.controllers import Controller
+from tests.cluster.faults.proxy import Deed, Fault, FaultProxy
+from tests.soak import clock
+from tests.soak.foreign import Key
+from tests.soak.misfortune import CARRIED_PATHS, PATHS, random_fault
+from tests.soak.record import KUEUE, JobRecord, Recorder, RunsOn
+from tests.soak.wanted import LOCAL, MANAGER, NODE_CPUS, SENT, WORKERS, Access, Wanted
+from tests.support import kfleet_program, revive
+
+AUTHOR = Actor("Walker", "walker@example.org")
+CLUSTERS = (MANAGER, *WORKERS)
+# So that a hung server costs a walk seconds.
+HASTY = ("--cluster-timeout", "3", "--retry-for", "3", "--wait", "0")
+# Jobs of one queue never ask for more than its share of the smallest fleet, so nothing Kueue does by itself evicts.
+MOST_CPUS = 6
+# Requests that are not a GET and change nothing.
+QUESTIONS = ("dryRun=", "/apis/authorization.k8s.io/")
+LONGEST_JOB = 15
+# How far a clock goes wrong: a bad battery, a time zone, a suspended machine.
+JUMPS = (0, 90, -90, 3600, -3600, 86_400, -86_400, 40 * 86_400)
+CARRIERS = ("manager/kubestellar-binding", "manager/kubestellar-transport", "worker1/work-agent", "worker2/work-agent")
+
+
+@dataclass
+class Walk:
+    """What a walk holds while it goes on; `said` is its log, step by step."""
+
+    sandbox: Sandbox
+    folder: Path
+    fleet: str
+    chance: random.Random
+    proxies: dict[str, FaultProxy]
+    recorder: Recorder
+    said: list[str]
+    commits: list[Wanted]
+    foreign: dict[Key, Any]
+    frozen: set[str] = field(default_factory=set)
+    killed: set[str] = field(default_factory=set)
+    number: int = 0
+    is_renaming: bool = False
+    controller: Controller | None = None
+
+    # What the walk knows
+
+    @property
+    def wanted(self) -> Wanted:
+        return self.commits[-1]
+
+    def api(self, cluster: str) -> ApiServer:
+        return self.sandbox.api(cluster)
+
+    @property
+    def is_downsynced(self) -> bool:
+        """Whether this is a walk with KubeStellar."""
+        return self.commits[0].is_downsynced
+
+    def least_quota(self, cluster: str, queue: str, runs_on: RunsOn) -> float:
+        """What the nodes carry of the workers that every commit so far wanted, and of those with jobs of the queue."""
+        if queue not in SENT or self.is_renaming:
+            return 0
+        counted = [worker for worker in WORKERS if self._is_counted(worker, queue, runs_on)]
+        share = min(commit.share for commit in self.commits)
+        nodes = len(counted) if cluster == MANAGER else int(cluster in counted)
+        return nodes * NODE_CPUS * share / 100 - 0.001
+
+    def _is_counted(self, worker: str, queue: str, runs_on: RunsOn) -> bool:
+        is_wanted = all(worker in commit.open_workers for commit in self.commits)
+        own = (job for job in self.recorder.known() if job.namespace == f"{self.fleet}-{queue}")
+        return is_wanted or any(runs_on(job, worker) for job in own)
+
+    # Steps
+
+    def apply(self) -> None:
+        code, text = self.kfleet("apply", *HASTY)
+        self.say(f"apply: exit {code}")
+        if code not in (0, 1, 3, 4) or "Traceback" in text or "a defect" in text:
+            self.recorder.report(f"apply ended with exit {code}:\n{text}")
+
+    def plan(self) -> None:
+        before = {cluster: proxy.requests.copy() for cluster, proxy in self.proxies.items()}
+        code, text = self.kfleet("plan", "--cluster-timeout", "3")
+        self.say(f"plan: exit {code}")
+        for cluster, proxy in self.proxies.items():
+            sent = proxy.requests[len(before[cluster]) :]
+            writes = [one for one in sent if not one.startswith("GET") and not any(part in one for part in QUESTIONS)]
+            if writes:
+                self.recorder.report(f"plan wrote to {cluster}: {writes[:3]}")
+        if "Traceback" in text:
+            self.recorder.report(f"plan: {text}")
+
+    def kill_apply(self) -> None:
+        command = [kfleet_program(), "apply", "--repo", str(self.folder), *HASTY]
+        process = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=os.environ | self._settings
+        )
+        delay = self.chance.uniform(0.3, 4)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(delay)
+        process.kill()
+        self.say(f"apply, killed after {delay:.1f} s: exit {process.wait()}")
+
+    def submit(self) -> None:
+        queue = self.chance.choice((*SENT, *SENT, LOCAL))
+        cpus = self.chance.randint(1, 2)
+        namespace = f"{self.fleet}-{queue}"
+        home = MANAGER if queue in SENT else self.chance.choice(WORKERS)
+        waiting = [one for one in self.recorder.jobs.values() if one.namespace == namespace and not one.is_complete]
+        if home in self.frozen | self.killed or len(waiting) * 2 + cpus > MOST_CPUS:
+            return
+        self.submit_job(JobRecord(namespace, self.next_name(), home), cpus, self.chance.randint(2, LONGEST_JOB))
+
+    def submit_labelled(self) -> None:
+        """A job that names its worker itself, and has no quota: only kfleet says where a job goes."""
+        namespace = f"{self.fleet}-{self.chance.choice(SENT)}"
+        labels = {"kubestellar.io/cluster": self.chance.choice(WORKERS)}
+        labels |= self.chance.choice(({}, {"kueue.x-k8s.io/queue-name": "main"}))
+        record = JobRecord(namespace, self.next_name(), MANAGER, is_barred=True)
+        self.submit_job(record, 1, LONGEST_JOB, labels)
+
+    def edit_by_hand(self) -> None:
+        cluster, queue = self.chance.choice(self.wanted.workers), self.chance.choice(SENT)
+        path = f"{KUEUE}/clusterqueues/{self.fleet}-{queue}?fieldManager=kubectl-edit"
+        change = self.chance.choice(({"spec": {"stopPolicy": "Hold"}}, {"metadata": {"labels": {"edited": "yes"}}}))
+        try:
+            self.api(cluster).patch(path, change)
+        except ClusterError as error:
+            self.say(f"edit by hand on {cluster}: {error}")
+            return
+        self.say(f"edit by hand: {cluster}/{queue}: {json.dumps(change)}")
+
+    def break_answers(self) -> None:
+        cluster = self.chance.choice(CLUSTERS)
+        fault = random_fault(self.chance, CARRIED_PATHS if self.is_downsynced else PATHS)
+        self.proxies[cluster].inject(fault)
+        self.say(f"{cluster}: {fault.times} x {fault.methods} {fault.path or 'anything'}: {fault.deed}, {fault.status}")
+
+    def heal(self) -> None:
+        for proxy in self.proxies.values():
+            proxy.let_go()
+        self.say("all answers are right again")
+
+    def jump_clock(self) -> None:
+        """What time it is for kfleet, for commands to come and for a controller that runs."""
+        seconds = self.chance.choice(JUMPS)
+        self._clock.write_text(str(seconds))
+        self.say(f"kfleet's clock is {seconds} s ahead")
+
+    def kill_server(self) -> None:
+        """The API server of a worker dies; its pods go on."""
+        if self.frozen or self.killed:
+            return
+        worker = self.chance.choice(WORKERS)
+        self.sandbox.kill(f"{worker}/kube-apiserver")
+        self.killed.add(worker)
+        self.say(f"{worker}: its API server was killed")
+
+    def restart_carrier(self) -> None:
+        """A part of KubeStellar dies, and is started again."""
+        part = self.chance.choice(CARRIERS)
+        if part.partition("/")[0] in self.frozen | self.killed:
+            return
+        self.sandbox.kill(part)
+        self.sandbox.restart(part)
+        self.say(f"{part} was killed and started again")
+
+    def freeze(self) -> None:
+        if self.frozen or self.killed:
+            return
+        worker = self.chance.choice(WORKERS)
+        self._signal(worker, signal.SIGSTOP)
+        self.frozen.add(worker)
+        self.say(f"{worker}: its API server stands still")
+
+    def thaw(self) -> None:
+        for worker in tuple(self.frozen):
+            self._signal(worker, signal.SIGCONT)
+            self.frozen.discard(worker)
+            self.say(f"{worker}: its API server goes on")
+        for worker in tuple(self.killed):
+            revive(self.sandbox, worker)
+            self.killed.discard(worker)
+            self.say(f"{worker}: its API server was started again")
+
+    def restart_controller(self) -> None:
+        """It dies or is stopped, and another one takes its place: as soon as the lease is free."""
+        how = self.chance.choice(("killed", "stopped"))
+        self.end_controller(is_killed=how == "killed")
+        self.controller = Controller(
+            self.folder, ("--interval", "3", "--cluster-timeout", "3"), settings=self._settings
+        )
+        self.say(f"controller: {how}, and started")
+
+    def end_controller(self, *, is_killed: bool) -> None:
+        controller, self.controller = self.controller, None
+        if controller is None:
+            return
+        if (code := controller.process.poll()) is not None:
+            self.recorder.report(f"the controller ended by itself: exit {code}\n{controller.lines[-20:]}")
+        if is_killed:
+            controller.kill()
+        elif code := controller.stop():
+            self.recorder.report(f"the controller was stopped and ended with {code}\n{controller.lines[-20:]}")
+        if defects := [line for line in controller.lines if "Traceback" in str(line) or "a defect" in str(line)]:
+            self.recorder.report(f"the controller has a defect: {defects[0]}")
+
+    def stall_watches(self) -> None:
+        """Watches are open, and tell nothing any more."""
+        cluster = self.chance.choice(CLUSTERS)
+        self.proxies[cluster].inject(Fault(Deed.STALL, "watch=1", "GET", times=100))
+        self.say(f"{cluster}: new watches tell nothing")
+
+    def wait(self) -> None:
+        seconds = self.chance.uniform(0.5, 3)
+        time.sleep(seconds)
+        self.say(f"wait {seconds:.1f} s")
+
+    # Parts of steps
+
+    def next_name(self) -> str:
+        self.number += 1
+        return f"job{self.number}"
+
+    def submit_job(self, record: JobRecord, cpus: int, seconds: int, labels: dict[str, str] | None = None) -> bool:
+        """`labels` are all that it has, in place of the queue's."""
+        manifest = main_job(record.name, record.namespace, cpu=str(cpus), seconds=seconds)
+        if labels is not None:
+            manifest["metadata"]["labels"] = labels
+        record.is_excused = self.wanted.is_evicting
+        record.may_move = self.is_downsynced and self.wanted.workers != WORKERS
+        self.recorder.add(record)
+        try:
+            self.api(record.home).create(manifest)
+        except ClusterError as error:
+            del self.recorder.jobs[record.namespace, record.name]
+            self.say(f"submit {record} on {record.home}: {error}")
+            return False
+        said = f" with {labels}" if labels is not None else ""
+        self.say(f"submit {record} on {record.home}: {cpus} cpu for {seconds} s{said}")
+        return True
+
+    def commit(self, wanted: Wanted) -> None:
+        if wanted == self.wanted:
+            return
+        self.commits.append(wanted)
+        self.write(wanted)
+        self.say(f"commit {wanted}")
+
+    def write(self, wanted: Wanted) -> None:
+        accesses = {name: Access(self._kubeconfig(name), self.api(name).access.server) for name in CLUSTERS}
+        path = self.folder / "fleet" / "fleet.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(fast_yaml.safe_dump_all(wanted.documents(self.fleet, accesses)))
+        with Repo.init(self.folder) as repository:
+            repository.index.add([path])
+            repository.index.commit("Change the fleet", author=AUTHOR, committer=AUTHOR)
+
+    def _kubeconfig(self, name: str) -> Path:
+        return self.folder.parent / f"{self.fleet}-{name}.kubeconfig"
+
+    @property
+    def _clock(self) -> Path:
+        return self.folder.parent / f"{self.fleet}-clock"
+
+    @property
+    def _settings(self) -> dict[str, str]:
+        """For a kfleet of its own: what time it is there."""
+        return {"PYTHONPATH": str(Path(clock.__file__).parent), clock.FILE: str(self._clock)}
+
+    def kfleet(self, command: str, *options: str) -> tuple[int, str]:
+        if self._clock.read_text() != "0":
+            return self._kfleet_program(command, *options)
+        out = io.StringIO()
+        with redirect_stdout(out), redirect_stderr(out):
+            code = cli.execute([command, "--repo", str(self.folder), *options])
+        return code, out.getvalue()
+
+    def _kfleet_program(self, command: str, *options: str) -> tuple[int, str]:
+        words = [kfleet_program(), command, "--repo", str(self.folder), *options]
+        answer = subprocess.run(words, capture_output=True, text=True, check=False, env=os.environ | self._settings)
+        return answer.returncode, answer.stdout + answer.stderr
+
+    def _signal(self, worker: str, number: int) -> None:
+        (part,) = [part for part in self.sandbox.state.parts if part.name == f"{worker}/kube-apiserver"]
+        os.kill(part.pid, number)
+
+    def say(self, text: str) -> None:
+        self.said.append(text)

@@ -1,0 +1,24 @@
+"""docs/design.md lists exactly the files that tests/unit/test_layers.py exempts from the rule."""
+
+import re
+
+import pytest
+
+from tests.support import ROOT
+from tests.unit.test_layers import KNOWS_FEATURES, LOOKS
+
+DESIGN = (ROOT / "docs" / "design.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("title", "files"),
+    [
+        ("Engine files that know features", KNOWS_FEATURES),
+        ("Files outside of the outer packages that read clusters", LOOKS),
+    ],
+)
+def test_design_lists_the_files_that_break_the_rule(title: str, files: set[str]) -> None:
+    section = DESIGN.partition(f"\n### {title}\n")[2].partition("\n### ")[0]
+    first_cells = " ".join(re.findall(r"^\| (`[^|]*) \|", section, re.MULTILINE))
+    listed = re.findall(r"`([a-z_]+/[a-z_]+\.py)`", first_cells)
+    assert sorted(listed) == sorted(files), f"change the table under {title!r} in docs/design.md"

@@ -1,0 +1,89 @@
+"""Which workers and queues KubeStellar may let go of, by what was seen of copies."""
+
+from dataclasses import replace
+from typing import Any
+
+from reconciler.kubestellar.copies import find_closing, find_occupied, queues_to_close
+from reconciler.kubestellar.memory import ANNOTATION, Listed
+from reconciler.kubestellar.model import Placed, QueuedJob
+from reconciler.spec.kubestellar import JOB
+from tests.unit.kubestellar.queued_jobs import EAST, WEST, placed, placement_spec, pods, queued_job
+
+ONE = pods(1, {"cpu": "1"})
+CHECK = {"metadata": {"name": "kubestellar-old"}, "spec": {"controllerName": "kubestellar.io/ks-kueue"}}
+
+
+def copy_of(name: str, **annotations: str) -> dict[str, Any]:
+    return {"metadata": {"namespace": "team", "name": name, "annotations": annotations}}
+
+
+def occupied(listed: Listed, *jobs: QueuedJob) -> str:
+    return find_occupied([EAST], {(EAST, JOB): listed}, jobs).get(EAST, "")
+
+
+def test_worker_is_free_when_every_copy_was_seen_gone_and_no_job_has_its_label() -> None:
+    ours = copy_of("a", **{ANNOTATION: "{}"})
+    assert occupied(()) == ""
+    assert occupied((copy_of("theirs"),)) == ""
+    assert occupied((ours,)).startswith("1 job that kfleet placed is still there (team/a)")
+    assert occupied((), placed(queued_job("a", ONE), WEST)) == ""
+    late = queued_job("a", ONE, before=Placed(EAST), former=EAST, former_problem="it had not arrived")
+    assert occupied((), late) == "copies of jobs that were just taken back may still arrive there (team/a)"
+    assert occupied((), placed(queued_job("a", ONE), EAST)) == "jobs on the manager still have its label (team/a)"
+
+
+def test_worker_that_cannot_be_seen_is_not_free() -> None:
+    assert "it cannot be seen" in occupied("connection refused")
+    many = tuple(copy_of(f"j{number}", **{ANNOTATION: "{}"}) for number in range(9))
+    assert "9 jobs that kfleet placed are still there (team/j0, team/j1, team/j2, team/j3, team/j4, …)" in occupied(
+        many
+    )
+
+
+def live_queue(name: str = "old", *, is_stopped: bool = True, reserving: int = 0) -> dict[str, Any]:
+    active = {"type": "Active", "status": "False" if is_stopped else "True", "observedGeneration": 2}
+    policy = {"stopPolicy": "Hold"} if is_stopped else {}
+    return {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "ClusterQueue",
+        "metadata": {"name": name, "generation": 2},
+        "spec": {"admissionChecksStrategy": {"admissionChecks": [{"name": f"kubestellar-{name}"}]}, **policy},
+        "status": {"conditions": [active], "reservingWorkloads": reserving},
+    }
+
+
+def test_queue_closes_until_it_is_stopped_and_nothing_of_it_is_anywhere() -> None:
+    gone = replace(queued_job("a", ONE), queue="old")
+    running = placed(gone, EAST)
+    returning = replace(gone, queue="", has_quota=False, before=Placed(EAST), former=EAST)
+
+    def closing(queue: dict[str, Any], *jobs: QueuedJob) -> list[tuple[int, int]]:
+        return [(one.downsynced, one.reserving) for one in find_closing([queue], jobs)]
+
+    assert closing(live_queue()) == []
+    assert closing(live_queue(), replace(running, queue="other")) == []
+    assert closing(live_queue(is_stopped=False)) == [(0, 0)]
+    assert closing(live_queue(reserving=1), gone) == [(0, 1)]
+    assert closing(live_queue(), running) == [(1, 0)]
+    assert closing(live_queue(), returning) == [(1, 0)]
+    assert closing(live_queue(), replace(returning, former=None)) == []
+    # It was evicted a moment ago, and its copy still runs.
+    assert closing(live_queue(), replace(running, queue="", has_quota=False)) == [(1, 0)]
+
+
+def test_queues_to_close_have_our_check_and_another_dispatch_or_none() -> None:
+    spec = placement_spec()
+    wanted = {**CHECK, "metadata": {"name": "kubestellar-q"}}
+    queues = [live_queue(), live_queue("q"), {**live_queue("other"), "spec": {}}]
+    found = queues_to_close(spec, [CHECK, wanted], lambda: queues)
+    assert [queue["metadata"]["name"] for queue in found] == ["old"]
+    assert queues_to_close(spec, [wanted, {**CHECK, "spec": {"controllerName": "me"}}], lambda: queues) == ()
+
+
+def test_queue_closes_that_goes_over_from_multikueue() -> None:
+    sending = {"metadata": {"name": "multikueue-q"}, "spec": {"controllerName": "kueue.x-k8s.io/multikueue"}}
+    checks = {"admissionChecksStrategy": {"admissionChecks": [{"name": "multikueue-q"}]}}
+    queues = [{**live_queue(name, reserving=1), "spec": checks} for name in ("q", "of-another-dispatch")]
+    found = queues_to_close(placement_spec(), [sending], lambda: queues)
+    assert [queue["metadata"]["name"] for queue in found] == ["q"]
+    assert [(one.name, one.is_sending, one.reserving) for one in find_closing(found, [])] == [("q", True, 1)]
