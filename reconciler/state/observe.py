@@ -82,7 +82,7 @@ def probe(client: ClusterClient, set_name: SetName, *, is_manager: bool = False)
         with ThreadPoolExecutor(4) as pool:
             identity, kinds = pool.submit(client.get, IDENTITY), pool.submit(client.discover)
             inventory = pool.submit(read_inventory, client, set_name, is_manager=is_manager)
-        uid, served = _uid(client, identity.result()), _by_kind(kinds.result())
+        uid, served = _uid(client, identity.result()), by_kind(kinds.result())
         known = inventory.result()
     except ClusterError as error:
         return ClusterView(client.cluster, set_name, gaps=(Gap(client.cluster, "the cluster", error.problem),))
@@ -254,7 +254,7 @@ def _with_type(manifest: Manifest, kind: ApiKind) -> Manifest:
     return {**without_status_owners(manifest), "apiVersion": kind.api_version, "kind": kind.kind}
 
 
-def _by_kind(kinds: Iterable[ApiKind]) -> Mapping[KindKey, tuple[ApiKind, ...]]:
+def by_kind(kinds: Iterable[ApiKind]) -> Mapping[KindKey, tuple[ApiKind, ...]]:
     """The versions of each kind in order of preference: for Kueue the newest that kfleet knows, else the server's.
 
     Unknown versions of Kueue come last, because kfleet cannot write them.

@@ -1,0 +1,134 @@
+"""The part of `observe` that lists live queues, workloads, jobs and nodes, for views and effects."""
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from reconciler.clients.protocols import ApiKind, ClusterClient
+from reconciler.errors import ClusterError
+from reconciler.kueue.configuration import CONFIG_KEY
+from reconciler.kueue.kinds import GROUP, KINDS
+from reconciler.kueue.reading import as_list, as_text, at
+from reconciler.kueue_config.observe import CONFIG_MAP, find_configuration, find_deployment, release_of
+from reconciler.objects import ClusterName, Gap, Manifest, group_of
+from reconciler.pipeline.observe import Connections
+from reconciler.snapshot.objects import ClusterObjects, FleetObjects, KindKey
+from reconciler.spec.model import Cluster, FleetSpec
+from reconciler.state.observe import by_kind
+
+PARALLEL = 8
+# Always listed beside the kinds of Kueue. The kinds of other jobs follow from the owners of workloads.
+OTHER_KINDS: tuple[KindKey, ...] = (("", "Namespace"), ("", "Node"), ("batch", "Job"))
+
+
+class Listed(NamedTuple):
+    """The objects of one kind, or why they could not be listed."""
+
+    kind: KindKey
+    objects: tuple[Manifest, ...] = ()
+    problem: str = ""
+
+
+class Installation(NamedTuple):
+    """What runs on a cluster: its Kubernetes, its Kueue, and the Configuration of that."""
+
+    kubernetes: str = ""
+    kueue: str = ""
+    configuration: str = ""
+
+
+def observe_fleet_objects(spec: FleetSpec, connections: Connections) -> FleetObjects:
+    """List all clusters in parallel. A cluster or kind that cannot be read is a gap, and not an empty list."""
+    lost = {gap.cluster: gap.why for gap in connections.gaps}
+
+    def observe_one(cluster: Cluster) -> ClusterObjects:
+        client = connections.clients.get(cluster.name)
+        if client is None:
+            return _unreachable(cluster, lost.get(cluster.name, "no connection"))
+        return _observe_cluster(cluster, client)
+
+    with ThreadPoolExecutor(max(len(spec.clusters), 1)) as pool:
+        seen = list(pool.map(observe_one, spec.clusters))
+    return FleetObjects(
+        taken_at=datetime.now(UTC),
+        manager=spec.manager.name if spec.manager else None,
+        clusters={cluster.name: cluster for cluster in seen},
+    )
+
+
+def _unreachable(cluster: Cluster, problem: str) -> ClusterObjects:
+    gap = Gap(cluster.name, "the cluster", problem)
+    namespace = cluster.kueue.namespace
+    return ClusterObjects(name=cluster.name, role=cluster.role, is_reachable=False, namespace=namespace, gaps=(gap,))
+
+
+def _observe_cluster(cluster: Cluster, client: ClusterClient) -> ClusterObjects:
+    try:
+        served = by_kind(client.discover())
+    except ClusterError as error:
+        return _unreachable(cluster, error.problem)
+    wanted = [served[key] for key in _wanted_kinds() if key in served]
+    with ThreadPoolExecutor(PARALLEL) as pool:
+        facts = pool.submit(_installation, client, cluster.kueue.namespace)
+        first = list(pool.map(lambda versions: _list(client, versions[0]), wanted))
+        more = [served[key] for key in sorted(_owner_kinds(first)) if key in served]
+        listed = [*first, *pool.map(lambda versions: _list(client, versions[0]), more)]
+    return ClusterObjects(
+        name=cluster.name,
+        role=cluster.role,
+        namespace=cluster.kueue.namespace,
+        objects={one.kind: one.objects for one in listed if not one.problem},
+        gaps=tuple(_gaps(cluster.name, listed)),
+        kubernetes=facts.result().kubernetes,
+        kueue=facts.result().kueue,
+        configuration=facts.result().configuration,
+    )
+
+
+def _wanted_kinds() -> Iterator[KindKey]:
+    yield from ((GROUP, kind.name) for kind in KINDS)
+    yield from OTHER_KINDS
+
+
+def _owner_kinds(listed: Iterable[Listed]) -> set[KindKey]:
+    """The kinds of jobs that own workloads and are not listed yet."""
+    seen = {one.kind for one in listed}
+    workloads = (entry for one in listed if one.kind == (GROUP, "Workload") for entry in one.objects)
+    owners = (owner for entry in workloads for owner in as_list(at(entry, "metadata", "ownerReferences")))
+    return {(group_of(owner), as_text(owner.get("kind"))) for owner in owners} - seen
+
+
+def _list(client: ClusterClient, kind: ApiKind) -> Listed:
+    key = (kind.group, kind.kind)
+    try:
+        return Listed(key, tuple(_typed(entry, kind) for entry in client.list(kind.collection())))
+    except ClusterError as error:
+        return Listed(key, problem=error.problem)
+
+
+def _typed(entry: Manifest, kind: ApiKind) -> Manifest:
+    return {**entry, "apiVersion": kind.api_version, "kind": kind.kind}
+
+
+def _installation(client: ClusterClient, namespace: str) -> Installation:
+    """Versions and Kueue's Configuration. Accounts with few permissions cannot read them; that is not a gap."""
+    try:
+        release = as_text(client.get("/version").get("gitVersion"))
+    except ClusterError:
+        release = ""
+    try:
+        found = find_configuration(client, namespace)
+        mounted = as_text(at(found, "metadata", "name")) or CONFIG_MAP
+        deployment = find_deployment(client, namespace, mounted)
+    except ClusterError:
+        return Installation(release)
+    text = as_text(at(found, "data", CONFIG_KEY))
+    return Installation(release, release_of(deployment), text)
+
+
+def _gaps(cluster: ClusterName, listed: Iterable[Listed]) -> Iterator[Gap]:
+    for one in listed:
+        if one.problem:
+            group, kind = one.kind
+            yield Gap(cluster, f"{kind}.{group}" if group else kind, one.problem)
