@@ -134,7 +134,9 @@ def _troubles(report: CycleReport) -> Iterator[_Trouble]:
         begun = (one for one in outcome.outcomes if one.is_waiting)
         yield from (_Trouble(Result.INCOMPLETE, outcome.name, f"{one.ref}: {one.problem}") for one in begun)
     for change in report.plan.unfinished_removals:
-        yield _Trouble(Result.INCOMPLETE, change.ref.cluster, f"{change.ref}: {change.reason}")
+        yield _Trouble(
+            Result.INCOMPLETE, change.ref.cluster, "; ".join((f"{change.ref}: {change.reason}", *change.notes))
+        )
     yield from _unhealthy(report)
     yield from _suspended(report)
 

@@ -49,6 +49,12 @@ class Reason(StrEnum):
     UNFINISHED = "written, but Kueue was not observed running with it"
 
 
+def finalizer_notes(live: Manifest) -> tuple[str, ...]:
+    """What the deletion of an object waits for: each finalizer is removed by the controller that set it."""
+    finalizers = live["metadata"].get("finalizers") or ()
+    return (f"finalizers: {', '.join(finalizers)}",) if finalizers else ()
+
+
 class Cause(StrEnum):
     """The origin of a difference: the cluster, git, or an observation."""
 

@@ -16,7 +16,7 @@ from reconciler.plan.blocked import (
 )
 from reconciler.plan.fields import FIELD_MANAGER, abandoned, changed_fields, path_text, removal
 from reconciler.plan.masking import TO_BE_ISSUED, masked_problem, seen_name, wanted_name
-from reconciler.plan.model import Action, Cause, Change, FieldChange, Reason, Refusal, Refused
+from reconciler.plan.model import Action, Cause, Change, FieldChange, Reason, Refusal, Refused, finalizer_notes
 from reconciler.render.model import wave_of
 from reconciler.spec.enums import Adopt, Conflicts, Policy
 from reconciler.state.applyset import MEMBER_LABEL, kind_text
@@ -53,7 +53,7 @@ def decide(prediction: Prediction, context: PlanContext) -> Change | Refusal:
     if prediction.live is None:
         return _create(prediction, context)
     if prediction.live["metadata"].get("deletionTimestamp"):
-        return _change(prediction, Action.HOLD, Reason.ENDING)
+        return _change(prediction, Action.HOLD, Reason.ENDING, *finalizer_notes(prediction.live))
     if prediction.is_settled:
         return _change(prediction, Action.KEEP, Reason.SAME)
     return (

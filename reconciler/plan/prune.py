@@ -15,7 +15,7 @@ from reconciler.kueue.workloads import HELD, holding_count, queue_of
 from reconciler.multikueue.credentials import is_login
 from reconciler.objects import ClusterName, Manifest, Ref
 from reconciler.plan.masking import seen_name
-from reconciler.plan.model import Action, Cause, Change, FieldChange, Plan, Reason
+from reconciler.plan.model import Action, Cause, Change, FieldChange, Plan, Reason, finalizer_notes
 from reconciler.render.model import Leaving, wave_of
 from reconciler.render.queues import DRAIN
 from reconciler.spec.kubestellar import ADMISSION_GROUP, API_GROUP, GUARD, POLICY_KIND
@@ -65,7 +65,7 @@ def plan_prune(
         return
     ending = [ref for ref, one in live.items() if one["metadata"].get("deletionTimestamp")]
     # Reported, and so kept in the inventory until it is gone: the next run must know that it may still exist.
-    yield from (_change(ref, live[ref], Action.HOLD, Reason.GOING) for ref in ending)
+    yield from (_change(ref, live[ref], Action.HOLD, Reason.GOING, *finalizer_notes(live[ref])) for ref in ending)
     left = _PruneCandidates(view, live, frozenset(ref.name for ref, one in live.items() if _is_drained(ref, one)))
     changes = {
         ref: _waiting(ref, one, view, removals.get(view.name)) or _decide(ref, one, left)
