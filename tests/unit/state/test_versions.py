@@ -6,13 +6,13 @@ import pytest
 
 from reconciler.clients.protocols import ApiKind
 from reconciler.kueue.kinds import GROUP
-from reconciler.state.observe import _by_kind
+from reconciler.state.observe import by_kind
 
 
 def served(*versions: str, group: str = GROUP) -> tuple[str, ...]:
     """The versions of a kind in the order in which kfleet uses them, of a server that lists them in this order."""
     kinds = [ApiKind(group, version, "ClusterQueue", "clusterqueues", is_namespaced=False) for version in versions]
-    (ordered,) = _by_kind(kinds).values()
+    (ordered,) = by_kind(kinds).values()
     return tuple(kind.version for kind in ordered)
 
 
