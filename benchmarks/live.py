@@ -201,7 +201,7 @@ def _await(seen: "Queue[tuple[str, float]]", cpu: int) -> float:
 
 
 def _until_heard(bus: Bus, seen: "Queue[tuple[str, float]]") -> None:
-    """Speak until the first cycle, which writes everything, is over and somebody listens."""
+    """Publish until the first cycle, which writes everything, is over and the controller listens."""
     while seen.empty():
         bus.publish("live.p1", 1)
         time.sleep(1)

@@ -17,7 +17,7 @@ The engine has a room per stage and knows no feature:
 | `render` | FleetSpec and Snapshot become the objects of each cluster |
 | `state` | what an object is and would become: managedFields, ApplySet, tracking metadata, dry run |
 | `plan` | what happens to which object, why, in which order, and what a guard refuses |
-| `apply` | a plan is carried out; this room decides nothing |
+| `apply` | writes what a plan says; this room decides nothing |
 | `report` | plan and outcome as text, exit code and health |
 | `lint` | what is wrong or suspicious about a spec, by named rules |
 | `admission` | whether Kueue would admit a job |

@@ -36,7 +36,7 @@ def group_of(manifest: Manifest) -> str:
 
 
 def without_status_owners(manifest: Manifest) -> dict[str, Any]:
-    """An object without who owns which field of its status: nobody asks, and that is half of a queue."""
+    """An object without the managedFields of its status: no code reads them, and they are half of a queue's bytes."""
     metadata = manifest["metadata"]
     owners = metadata.get("managedFields")
     if not owners:

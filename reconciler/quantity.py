@@ -70,12 +70,12 @@ NO_PERCENT = Percent(Fraction(0))
 def parse(value: str | float) -> Quantity:
     """Read a quantity as apimachinery does; ValueError says what is wrong with it."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError(f"{value!r} is no quantity")  # noqa: TRY004 - one error type for every text that is no quantity
+        raise ValueError(f"{value!r} is not a quantity")  # noqa: TRY004 - one error type for every text that is not a quantity
     text = str(value).strip()
     match = _WRITTEN.fullmatch(text)
     sign, whole, part, suffix = match.groups(default="") if match else ("", "", "", "")
     if not whole and not part:
-        raise ValueError(f"{text!r} is no quantity: write it like 4, 500m, 1.5 or 64Gi")
+        raise ValueError(f"{text!r} is not a quantity: write it like 4, 500m, 1.5 or 64Gi")
     base, exponent, notation = _read_suffix(text, suffix)
     digits = int((whole + part) or "0")
     magnitude = _in_nanos(digits, len(part), base, exponent)
@@ -90,7 +90,7 @@ def parse_percent(text: str) -> Percent:
     match = _PERCENT.fullmatch(text)
     fraction = Fraction(match[1]) / 100 if match else Fraction(-1)
     if not 0 <= fraction <= 1:
-        raise ValueError(f"{text!r} is no percentage: write it like 60% or 12.5%, from 0% to 100%")
+        raise ValueError(f"{text!r} is not a percentage: write it like 60% or 12.5%, from 0% to 100%")
     return Percent(fraction)
 
 
@@ -138,9 +138,9 @@ def _read_suffix(text: str, suffix: str) -> tuple[int, int, Notation]:
     match = _EXPONENT.fullmatch(suffix)
     if match is None:
         allowed = ", ".join([*filter(None, _DECIMAL), *_BINARY])
-        raise ValueError(f"{text!r} is no quantity: unknown suffix {suffix!r}, allowed are {allowed} and e3")
+        raise ValueError(f"{text!r} is not a quantity: unknown suffix {suffix!r}, allowed are {allowed} and e3")
     if len(match[1]) > 4 or abs(int(match[1])) > LARGEST_EXPONENT:
-        raise ValueError(f"{text!r} is no quantity: the exponent is out of range")
+        raise ValueError(f"{text!r} is not a quantity: the exponent is out of range")
     return 10, int(match[1]), Notation.EXPONENT
 
 

@@ -1,5 +1,5 @@
-"""How much there is: what was seen, what is remembered of it, and what of that counts now. Arithmetic alone.
+"""Capacity: what was observed, what the ledger remembers of it, and which part counts now. Arithmetic alone.
 
-A look at the world gives sightings; the ledger remembers the last one of every source, and decides by their age what
-counts. The time is always an argument.
+An observation yields samples. The ledger keeps the last sample of each source and decides by its age what counts. The
+time is always an argument.
 """

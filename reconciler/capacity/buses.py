@@ -113,6 +113,6 @@ def _place_on(bus: str, source: SourceKey) -> PoolKey | None:
 
 
 def _places(bus: str, subjects: Iterable[str], sources: Sources) -> Mapping[PoolKey, str]:
-    """The pools that somebody asks for, with the subject of each."""
+    """The pools that a flavor or a MasterQueue asks for, with the subject of each."""
     found = ((sources.find_pool(bus, subject), subject) for subject in subjects)
     return {place: subject for place, subject in found if place is not None}

@@ -35,7 +35,7 @@ def find_metrics(
 def find_report(
     cluster: ClusterName, clients: Mapping[ClusterName, ClusterClient], manager: ClusterName | None
 ) -> Mapping[str, Any] | None:
-    """The first report of a cluster. Another cluster that does not answer keeps nobody from finding it elsewhere."""
+    """The first report of a cluster. One that does not answer is skipped if another cluster has the report."""
     problem: ClusterError | None = None
     for place in (name for name in dict.fromkeys((manager, cluster, *clients)) if name in clients):
         if place is None:

@@ -131,7 +131,7 @@ def look_record(look: ObservedCapacity) -> dict[str, Any]:
 def read_look(record: Mapping[str, Any]) -> ObservedCapacity:
     """The look of a document; ValueError where it is none."""
     if not isinstance(record, dict) or record.get("kind") != KIND or record.get("format") != FORMAT:
-        raise ValueError(f"is no document of kind {KIND} and format {FORMAT}; make one with: kfleet observe -o json")
+        raise ValueError(f"is not a document of kind {KIND} and format {FORMAT}; make one with: kfleet observe -o json")
     try:
         ledger = Ledger(tuple(read_entry(entry) for entry in record["sources"]))
         return ObservedCapacity(

@@ -3,11 +3,11 @@
 Decisions: what is not observed keeps its last value, however long that lasts: a cluster that does not answer says
 nothing about its nodes, and a smaller quota lets other queues of a cohort preempt what runs. Only a pool falls silent,
 because it is meant to speak: it counts as nothing once its message bus was heard for the whole of its timeout, without
-a break and by this very process, and the pool was not. How long ago the last run saw it is no silence: nobody listened
-in between. A pool is given at least two of its own periods, whatever its timeout says, because a timeout of one period
-would drop a healthy pool whenever a message comes a moment late. What has been smaller for long enough becomes the most
-that was seen of it meanwhile, and not what was seen last: otherwise a dip of a moment would count where something was a
-little smaller before.
+a break and by this very process, and the pool was not. The time since the last run does not count as silence, because
+no process listened in between. A pool is given at least two of its own periods, whatever its timeout says, because a
+timeout of one period would drop a healthy pool whenever a message comes a moment late. What has been smaller for long
+enough becomes the most that was seen of it meanwhile, and not what was seen last: otherwise a dip of a moment would
+count where something was a little smaller before.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -23,7 +23,7 @@ USUAL_PERIOD = timedelta(seconds=30)
 LONGEST_PERIOD = timedelta(minutes=5)
 SLACK = timedelta(seconds=5)
 LISTENING_SLACK = timedelta(seconds=3)
-# How far the recorded time of a sighting may lag behind, so that a pool that says the same again costs no write.
+# How far the recorded time of a sample may lag behind, so that a pool that repeats its amounts causes no write.
 STEP = timedelta(minutes=5)
 # A moment later than the time itself, so that it is surely over.
 _AFTER = timedelta(milliseconds=50)
@@ -154,7 +154,7 @@ def _held(known: Entry, sample: Sample, name: str, now: datetime, delay: timedel
     most = max(known.shrink_peak.get(name, amount), amount)
     if now - since < delay:
         return _Held(granted, since, most)
-    # Of what was more in the meantime nobody knows how long it has been less: that is timed from now on.
+    # How long the amount has been below the largest one since is unknown, so that delay starts now.
     return _Held(most, now, amount) if most > amount and delay else None
 
 

@@ -1,7 +1,7 @@
 """How many flavors and resources a queue takes, and who is left out where more of them were announced.
 
-Decision: whoever was there first stays, and a new pool, or a new resource, is left out and told. Were the queue refused
-instead, anybody who announces one more pool would stop every write to its cluster.
+Decision: flavors and resources that the queue already has stay; a new pool or resource is left out and reported. If the
+queue were refused instead, any pool that starts to announce itself would stop every write to its cluster.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -71,7 +71,7 @@ def flavor_limits(clusters: Iterable[Cluster]) -> FlavorLimits:
 
 
 def fit_flavors(room: FlavorLimits, resources: Iterable[str], candidates: Iterable[CandidateFlavor]) -> FittedFlavors:
-    """Guests in the order in which they came; `resources` are those that the spec names."""
+    """Candidate flavors in the order in which they were first seen; `resources` are those that the spec names."""
     covered, count = set(resources), 0
     left: list[str] = []
     left_resources: dict[str, None] = {}
@@ -91,7 +91,7 @@ def fit_flavors(room: FlavorLimits, resources: Iterable[str], candidates: Iterab
 def left_out_text(names: tuple[str, ...]) -> str:
     more = len(names) - MOST_NAMED
     shown = ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-    return f"left out, because Kueue takes no more in one queue: {shown}; {MEND}"
+    return f"left out, because one queue of Kueue cannot hold all of them: {shown}; {MEND}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +120,9 @@ class _Chosen:
 def master_queue_objects(
     spec: FleetSpec, pools: tuple[Pool, ...] | None, unlisted: frozenset[ClusterName] = frozenset()
 ) -> MasterObjects:
-    """The objects of every MasterQueue. Without `pools` nobody listened, which is a gap.
+    """The objects of every MasterQueue. Without `pools` no message bus was heard, which is a gap.
 
-    On clusters that are `unlisted` nobody could see which pools the live queues have.
+    On `unlisted` clusters the pools of the live queues are unknown.
     """
     objects: list[DesiredObject] = []
     gaps: list[Gap] = []

@@ -75,9 +75,9 @@ def read_announcement(payload: bytes) -> PoolMessage:
     try:
         content = orjson.loads(payload)
     except orjson.JSONDecodeError as error:
-        raise BadMessageError("is no JSON") from error
+        raise BadMessageError("is not JSON") from error
     if not isinstance(content, dict):
-        raise BadMessageError("is no JSON object")
+        raise BadMessageError("is not a JSON object")
     amounts = _read_amounts(content.get("quotas", {}))
     labels, label_problems = _read_labels(content.get("labels"))
     taints, taint_problems = _read_taints(content.get("taints"))
@@ -95,7 +95,7 @@ def problem_of_message(payload: bytes) -> str:
 
 def _read_amounts(quotas: Any) -> Amounts:
     if not isinstance(quotas, dict):
-        raise BadMessageError("quotas is no JSON object")
+        raise BadMessageError("quotas is not a JSON object")
     if len(quotas) > MOST_RESOURCES:
         raise BadMessageError(f"quotas has {len(quotas)} entries, at most {MOST_RESOURCES} are read")
     return {name: _read_amount(name, value) for name, value in quotas.items()}
@@ -106,7 +106,7 @@ def _read_amount(name: str, value: Any) -> Quantity:
         raise BadMessageError(f"quotas: {_shown(problem)}")
     amount = quantity_at(value)
     if amount is None or amount < ZERO:
-        raise BadMessageError(f"quotas: {name}: {_shown(value)} is no quantity of 0 or more")
+        raise BadMessageError(f"quotas: {name}: {_shown(value)} is not a quantity of 0 or more")
     if amount > (MOST_CPUS if name == "cpu" else MOST_OF_ANYTHING):
         raise BadMessageError(f"quotas: {name}: {_shown(value)} is more than any pool has")
     if ("/" in name or name == "pods") and amount.nanos % NANO:
@@ -149,6 +149,6 @@ def _problems_of_list(name: str, entries: Any, most: int) -> Iterator[str]:
 
 
 def _shown(value: Any) -> str:
-    """A text of somebody else, short and without anything that a terminal would obey."""
+    """A text from a message, shortened and without control characters for a terminal."""
     text = repr(as_map(value) or value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

@@ -87,7 +87,7 @@ class CapacityObservation:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What somebody should know of the capacity, in words.
+    """A fact about the capacity for operators, in words.
 
     `about` tells it from others where its words may change while it stays. What the pools of a `bus` say can be as
     many conditions as they like.
@@ -103,9 +103,9 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class ObservedCapacity:
-    """What counts now (`ledger`), what was remembered before (`kept`), and what somebody should know.
+    """What counts now (`ledger`), what was remembered before (`kept`), and conditions for operators.
 
-    `unread` says why nobody knows what was remembered before: nothing may be written by such a look. `bad_messages`
+    `unread` says why the remembered state could not be read; then nothing may be written. `bad_messages`
     counts, by message bus, what could not be used; `listened` says for how long each was heard without a break.
     """
 
@@ -121,6 +121,6 @@ class ObservedCapacity:
 
 
 def in_order(samples: Iterable[Sample], first: Iterable[SourceKey]) -> tuple[Sample, ...]:
-    """Sightings in a given order of sources, the others after them by name."""
+    """Samples in a given order of sources, the others after them by name."""
     position = {source: number for number, source in enumerate(first)}
     return tuple(sorted(samples, key=lambda one: (position.get(one.source, len(position)), one.source)))

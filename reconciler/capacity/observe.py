@@ -90,7 +90,7 @@ class _ObservedCluster:
 def observe_capacity(
     spec: FleetSpec, clients: Ports, buses: Buses, observe_for: timedelta, kept: Kept | None = None
 ) -> ObservedCapacity | None:
-    """None where nothing of the fleet is observed: then nobody is asked anything."""
+    """None if no capacity of the fleet is observed; then no server is asked."""
     sources = find_sources(spec)
     if sources.is_empty:
         return None

@@ -28,7 +28,7 @@ class Quota:
 class QuotaTable:
     """The quota of every queue on every cluster that has one of its flavors.
 
-    `unseen` are the flavors that a queue has a share of and whose capacity nobody knows, by queue.
+    `unseen` are the flavors, by queue, that the queue has a share of and whose capacity is unknown.
     """
 
     entries: Mapping[tuple[str, ClusterName], tuple[Quota, ...]]

@@ -1,4 +1,4 @@
-"""Pools as the objects of a cluster remember them: where the ledger does not know them yet, or no more.
+"""Pools as the objects of a cluster record them, for when the ledger does not know them yet, or no longer.
 
 So that a cluster can be taken over from kueue-nats, a lost ledger rebuilt and a bus moved, without a pool losing its
 quota or its place among the flavors only because it has not spoken yet.

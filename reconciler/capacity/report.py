@@ -62,7 +62,7 @@ def find_silent(ledger: Ledger) -> Iterator[str]:
 
 
 def find_unobserved(ledger: Ledger, look: CapacityObservation, rules: Rules) -> Iterator[str]:
-    """What was not observed by this look and counts as it did: nothing is smaller because nobody saw it."""
+    """What was not observed this time and counts as before: a missing observation makes nothing smaller."""
     seen = {sample.source for sample in look.samples}
     for entry in ledger.entries:
         if entry.source in seen or entry.freshness is Freshness.STALE:
@@ -75,7 +75,7 @@ def find_unobserved(ledger: Ledger, look: CapacityObservation, rules: Rules) -> 
 
 
 def _why_not_silent(entry: Entry, now: datetime, listened: timedelta, rules: Rules) -> Iterator[str]:
-    """Of a pool whose time is over, where nobody has listened for that long: then its silence does not count yet."""
+    """Why a pool past its timeout is not silent yet: this process has not listened for that long."""
     timeout = effective_timeout(entry.last, rules.timeouts[entry.source])
     if now - entry.last.seen_at > timeout and listened >= one_period(entry.last.period):
         unheard = f"not seen since {_since(entry)}, nor in {listened.total_seconds():.0f} s of listening"

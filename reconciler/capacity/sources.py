@@ -53,13 +53,13 @@ class Sources:
         return tuple(dict.fromkeys(pools.subject for pools in self.asked_of(bus)))
 
     def find_pool(self, bus: str, subject: str) -> PoolKey | None:
-        """The pool that speaks on a subject; None where nobody asks for it."""
+        """The pool that publishes on a subject; None if the spec asks for no such pool."""
         above, _, name = subject.rpartition(".")
         place = PoolKey(bus, above, name)
         return place if any(group.has(place) for group in self.groups) else None
 
     def timeout_of(self, source: SourceKey, usual: timedelta) -> timedelta | None:
-        """The longest timeout that anybody gives to a source; None where nobody asks for it."""
+        """The longest timeout that the spec gives to a source; None if the spec does not use it."""
         if isinstance(source.place, PoolKey):
             found = [group.timeout for group in self.groups if group.has(source.place)]
             return max(found, default=None)

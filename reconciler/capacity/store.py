@@ -69,7 +69,7 @@ def with_live_master_queues(spec: FleetSpec, client: ClusterClient) -> FleetSpec
     """The fleet with the MasterQueues of a cluster; one of the same name in git wins.
 
     A list that fails, and a MasterQueue that cannot be read, stop everything: without it its queues would look as if
-    nobody wanted them any more.
+    they were no longer in the spec.
     """
     try:
         found = list(client.list(COLLECTION))

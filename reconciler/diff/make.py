@@ -18,12 +18,12 @@ from reconciler.state.values import content
 
 _Key = Callable[[Finding], Hashable]
 _Objects = Mapping[Ref, DesiredObject]
-# What goes comes first: nobody should have to look for it.
+# What goes comes first, where a reader sees it at once.
 _ORDER = (News.REMOVED, News.CHANGED, News.ADDED)
 
 
 def field_diffs(kind: str, old: Any, new: Any) -> tuple[FieldDiff, ...]:
-    """Masked here, where they come into the diff: what is not in it cannot be shown by anybody."""
+    """Masked here, where values enter the diff, so that no output can show a secret."""
     return tuple(
         FieldDiff(text, *masked_change(kind, text, before, after))
         for path, before, after in differences(old, new)

@@ -88,7 +88,7 @@ def _parts(diff: FleetDiff) -> Iterator[CommentPart]:
 
 
 def _findings(title: str, findings: Iterable[Finding]) -> CommentPart:
-    # In a frame, because the words of a finding come from whoever wrote the files.
+    # In a fence, because the author of the files chooses the words of a finding.
     return fenced_part(
         title, [Block(str(one.place), (format_value(finding_line(one)),)) for one in findings], is_open=True
     )

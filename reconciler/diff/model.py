@@ -156,7 +156,7 @@ class QuotaChange:
     after: QuotaAmount | Absent
 
     def difference(self, show: Callable[[Quantity], str] = str) -> str:
-        """How much more or less; empty where a limit comes or goes, which is no number."""
+        """How much more or less; empty where a limit is added or removed, because that has no number."""
         if self.limit is not Limit.NOMINAL and (isinstance(self.before, Absent) or isinstance(self.after, Absent)):
             return ""
         before = QuotaAmount() if isinstance(self.before, Absent) else self.before

@@ -1,4 +1,4 @@
-"""The objects of a fleet whose live capacity nobody looked at, with shares of it as shares.
+"""The objects of a fleet whose live capacity was not observed, with shares of it as shares.
 
 Every quota is a number plus a share of the capacity. So the fleet is computed for a capacity and for twice as much,
 which tells both parts exactly, without knowing how quotas are made.

@@ -1,7 +1,7 @@
 """What has to stay while KubeStellar still has jobs on workers: policies, and queues that leave it.
 
 Decision: a BindingPolicy goes only when every copy was seen gone. KubeStellar's deletes race with its own transport, so
-that a policy which goes together with its jobs can leave their copies running, unknown to anybody.
+that a policy which is deleted together with its jobs can leave their copies running, and no object points to them.
 Decision: a queue that goes over from MultiKueue is closed in the same way. Its workers take no new jobs already, so a
 job that it would still let in could start nowhere, and would hold its quota for ever.
 Decision: a queue on its way out is closed by a selector of no namespace. To hold it would take the quota of its jobs,
@@ -27,7 +27,7 @@ _WAYS_OUT = "to evict them, set drainOnDelete: true or stopPolicy: HoldAndDrain 
 
 
 def still_closing(seen: Downsynced, waiting: WorkerRemovals) -> Downsynced:
-    """Without the queues of MultiKueue whose workers are free of their jobs, and let no more in."""
+    """Without the queues of MultiKueue whose workers have no jobs of theirs left and take no new ones."""
     closing = (_counted(queue, waiting) if queue.is_sending else queue for queue in seen.closing)
     return replace(seen, closing=tuple(queue for queue in closing if not queue.is_sending or _is_used(queue)))
 

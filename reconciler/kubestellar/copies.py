@@ -43,7 +43,7 @@ class Workers:
 
     @property
     def gone(self) -> frozenset[ClusterName]:
-        """Those that git names no more."""
+        """Those that are no longer in git."""
         return frozenset(one.name for one in self.removed)
 
     def problem_of(self, name: ClusterName) -> str:
@@ -161,7 +161,7 @@ def _list(workers: Workers, cluster: ClusterName, kind: DownsyncKind) -> Listed:
 def _why_occupied(cluster: ClusterName, copies: Mapping[Asked, Listed], jobs: tuple[QueuedJob, ...]) -> str:
     listed = [found for (name, _), found in copies.items() if name == cluster]
     if problem := next((found for found in listed if isinstance(found, str)), ""):
-        return f"it cannot be seen, so nobody knows which jobs of KubeStellar run there ({problem})"
+        return f"it cannot be seen, so it is unknown which jobs of KubeStellar run there ({problem})"
     seen = [copy for found in listed if not isinstance(found, str) for copy in found]
     there = [_name(copy) for copy in seen if at(copy, "metadata", "annotations", ANNOTATION)]
     if there:

@@ -33,7 +33,7 @@ _MOST_DOUBLINGS = 6
 
 @dataclass(frozen=True, slots=True)
 class ClusterChoice:
-    """None where nobody has room."""
+    """None if no cluster has room."""
 
     cluster: ClusterName | None
     why: str
@@ -134,7 +134,7 @@ def _rooms(spec: FleetSpec, look: ObservedPlacements) -> dict[ClusterName, Room]
 
 
 def _room(seen: ClusterNodes, jobs: Iterable[QueuedJob], now: datetime) -> Room:
-    """Where running jobs are is told by the figures of the nodes; only where there are none it has to be guessed."""
+    """The usage of the nodes shows where running jobs are; it is estimated only if the nodes report none."""
     has_figures = any(node.other for node in seen.nodes)
     guessed = [job for job in jobs if not (has_figures and job.progress is Progress.RUNNING)]
     return room_of(
@@ -171,7 +171,7 @@ def _decide(fleet: _Fleet, job: QueuedJob) -> Decision:
         # Also where it has lost its quota meanwhile, or its Workload is new: what has ended is not run again.
         return Decision(job, Verb.FINISH, str(end), end.cluster)
     if end and job.is_finished and job.ref in fleet.look.ends:
-        # Kueue knows, and its user does not: whoever wrote the one was stopped before the other.
+        # The Workload has the end and the job does not: the process that wrote the first stopped before the second.
         return Decision(job, Verb.FINISH, str(end), end.cluster)
     if job.is_finished or not job.has_quota or job.queue not in fleet.workers:
         return _let_go(job, fleet.look.now)
@@ -206,7 +206,7 @@ def _let_go(job: QueuedJob, now: datetime) -> Decision:
         why = f"queue {job.queue} does not use KubeStellar"
     if job.placed is None:
         return Decision(job, Verb.STAY, why, _cluster_of(job))
-    # Where it was is remembered: whoever starts it again has to know that its copy is gone.
+    # Its last cluster is remembered, because the job may start again only after its copy there is gone.
     memory = None if job.is_finished else _left(job, job.placed.cluster, now)
     return Decision(job, Verb.WITHDRAW, why, job.placed.cluster, memory)
 
@@ -243,9 +243,9 @@ def _why_former(job: QueuedJob) -> str:
 
 
 def _strand(fleet: _Fleet, job: QueuedJob, placed: Placed) -> Decision:
-    """Its cluster is no more one of the queue's: it comes back, to go elsewhere or to wait."""
+    """Its cluster no longer belongs to the queue: the job is withdrawn, to go elsewhere or to wait."""
     choice = _choice(fleet, job, (placed.cluster,))
-    why = f"{placed.cluster} takes no more jobs of queue {job.queue}; {_outlook(choice)}"
+    why = f"{placed.cluster} no longer takes jobs of queue {job.queue}; {_outlook(choice)}"
     verb = Verb.MOVE if choice.cluster else Verb.WITHDRAW
     return Decision(job, verb, why, placed.cluster, _left(job, placed.cluster, fleet.look.now))
 

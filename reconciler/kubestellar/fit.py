@@ -120,8 +120,8 @@ def room_of(
 ) -> Room:
     """What is left beside the jobs that were placed before.
 
-    Of running jobs the nodes' own figures tell already, unless nobody reports them: the larger of both counts. Those
-    that have not started come on top.
+    The usage that nodes report contains running jobs; if it is missing, the requests of those jobs count: the larger of
+    both is used. Jobs that have not started are added.
     """
     every = tuple(sorted(nodes, key=lambda node: node.name))
     room = Room(every, [_nanos(node.allocatable) for node in every])

@@ -22,7 +22,7 @@ NAME = ClusterName("its")
 
 
 def observe_shape(spec: FleetSpec, clients: Mapping[ClusterName, ClusterClient]) -> PolicyShape | None:
-    """None where nobody asks for it, or the definition cannot be read: then the spec says which release it is."""
+    """None if no queue needs it or the definition cannot be read; then the spec says which release it is."""
     is_asked = any(queue.dispatch is Dispatch.KUBESTELLAR for queue in spec.queues)
     client = clients.get(spec.manager.name) if spec.manager else None
     if not is_asked or client is None:
@@ -77,7 +77,7 @@ def read_shape(definition: Manifest, has_collectors: bool, has_transforms: bool)
 
 
 def look_at_inventory(spec: FleetSpec, clients: Mapping[ClusterName, ApiServer]) -> ManagedClusters | None:
-    """None where nobody says how to reach it, or no job is carried."""
+    """None if the spec does not say how to reach it, or no job is downsynced."""
     access, manager = spec.fleet.inventory, spec.manager
     if access is None or manager is None or not downsynced_queues(spec):
         return None

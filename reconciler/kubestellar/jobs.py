@@ -27,7 +27,7 @@ LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 def read_progress(kind: DownsyncKind, copy: Manifest | None, pods: int) -> Progress:
-    """Of a copy that has not arrived nothing runs; of a kind that nobody knows, only its end can be told."""
+    """A copy that has not arrived runs nothing; for a kind without known status fields only the end can be read."""
     status = as_map(at(copy, "status"))
     true = {as_text(one.get("type")) for one in _conditions(status) if one.get("status") == "True"}
     if end := next((progress for word, progress in ENDS.items() if word in true), None):
@@ -105,7 +105,7 @@ class JobOwner:
 
 
 def owner_of(workload: Manifest) -> JobOwner | None:
-    """The job that a Workload was made of; those that somebody wrote by hand, and groups of pods, have none."""
+    """The job that a Workload was made for; one that a user wrote by hand, or one for a pod group, has none."""
     owners = [as_map(one) for one in as_list(at(workload, "metadata", "ownerReferences"))]
     found = next((one for one in owners if one.get("controller") is True), None)
     if found is None:
@@ -118,7 +118,7 @@ def read_job(spec: FleetSpec, ref: Ref, job: Manifest | None, workload: Manifest
     """A job and its Workload, of which one may be missing."""
     queue = as_text(at(workload, "status", "admission", "clusterQueue"))
     check, placed = _check_of(workload, queue), read_placed(job)
-    # A job that Kueue lets run on the manager, or asks nobody a cluster for, must not run on a worker too.
+    # A job that Kueue runs on the manager, or for which no check asks for a cluster, must not run on a worker too.
     is_free = placed is not None or (check is not None and not _is_true(workload, "Admitted"))
     is_waiting = is_free and (check is None or check.get("state") == PENDING)
     return QueuedJob(

@@ -12,7 +12,7 @@ from reconciler.objects import ClusterName, Manifest, Ref
 from reconciler.spec.kubestellar import CLUSTER_LABEL, IS_PLACED, PLACED_LABEL, DownsyncKind
 
 ANNOTATION = "kfleet.dev/placement"
-# Beside it and not in it: copies are told apart by the first, and nobody carries a later change to the copy of a Job.
+# A second annotation: the first one identifies a copy, and KubeStellar does not update the copy of a Job later.
 RAN_ANNOTATION = "kfleet.dev/placement-ran"
 # For good, and with the uid: the Workload that says that a job has ended can be deleted, and a manifest can be copied.
 ENDED_ANNOTATION = "kfleet.dev/placement-ended"
@@ -23,7 +23,7 @@ _ARRIVES_WITHIN = timedelta(minutes=1)
 
 
 def read_placed(job: Manifest | None) -> Placed | None:
-    """Where kfleet put a job. Without our annotation, or the label beside it, it was somebody else."""
+    """Where kfleet placed a job. Without its annotation and label, kfleet did not place it."""
     cluster = as_text(at(job, "metadata", "labels", CLUSTER_LABEL))
     kept = _kept(job)
     is_ours = at(job, "metadata", "labels", PLACED_LABEL) == IS_PLACED
@@ -86,7 +86,7 @@ def _kept(job: Manifest | None) -> Mapping[str, Any] | None:
 def _json(text: str) -> Mapping[str, Any] | None:
     try:
         return as_map(json.loads(text))
-    except (ValueError, RecursionError):  # anybody may have written it
+    except (ValueError, RecursionError):  # any client may have written it
         return None
 
 
@@ -109,7 +109,7 @@ class Former:
 def find_former(
     jobs: Mapping[Ref, QueuedJob], kinds: Mapping[Ref, DownsyncKind], copies: Mapping[Asked, Listed], now: datetime
 ) -> dict[Ref, Former]:
-    """A cluster that a job has left and that does not answer still has its copy: nobody has seen it go."""
+    """A cluster that a job has left counts as having its copy until an answer shows that the copy is gone."""
     places = {key: cluster for cluster, key in _places(copies)}
     found: dict[Ref, Former] = {}
     for ref, job in jobs.items():

@@ -28,7 +28,7 @@ class JobPodSet:
 
 
 class Progress(StrEnum):
-    """How a job's copy on its worker is; unknown where nobody could tell."""
+    """How a job's copy on its worker is; unknown if the worker could not be observed."""
 
     UNKNOWN = "unknown"
     WAITING = "waiting"
@@ -72,9 +72,9 @@ class QueuedJob:
 
     `finished_at` is when Kueue learnt of its end, and with `is_reported` the job itself on the manager says so too.
     `end` is what kfleet noted of it: such a job is never placed again, also where its Workload was made anew.
-    `preflight_issue` says why it cannot be carried as it is; `note` is what its check says now, None where it has none.
-    `before` is the place that it had, where it has none now; `former` is where a copy of it is still on its way out,
-    or may be, because nobody could tell: `former_problem` says why. `is_there` is true where its copy was seen.
+    `preflight_issue` says why it cannot be downsynced as it is; `note` is what its check says now, None if it has
+    none. `before` is the place that it had, where it has none now. `former` is where a copy of it is still on its way
+    out, or may be, if that is unknown: `former_problem` says why. `is_there` is true where its copy was seen.
     """
 
     ref: Ref

@@ -36,7 +36,7 @@ from reconciler.spec.roles import downsynced_by, downsynced_queues, placement_ch
 
 COMBINED = f"/apis/{API_GROUP}/v1alpha1/combinedstatuses"
 OWN_WORKLOADS = f"!{GROUP}/multikueue-origin"
-# Who may not look at jobs never placed one, most likely: it is no gap, but policies of the fleet stay.
+# Without permission to read jobs kfleet most likely never placed one: not a gap, but policies of the fleet stay.
 FORBIDDEN = 403
 _PARALLEL = 16
 
@@ -49,7 +49,7 @@ def observe_placements(
 ) -> ObservedPlacements | None:
     """None where KubeStellar serves no queue and is not there to have served one, or the manager cannot be asked.
 
-    `removed` are clusters that git names no more, which may still have copies; `lost` says why some are not connected.
+    `removed` are clusters that are no longer in git and may still have copies; `lost` says why some are not connected.
     """
     manager, workers = spec.manager, Workers(spec, clients, removed, lost or {})
     if manager is None or manager.name not in clients:
@@ -175,7 +175,7 @@ def _jobs_of(
 def _strange_workloads(
     manager: Cluster, meant: Iterable[Manifest], known: Iterable[Manifest]
 ) -> Mapping[Ref, Manifest]:
-    """Workloads whose job cannot be handled: they hold quota, and somebody has to know why they wait."""
+    """Workloads whose job cannot be handled: they hold quota, so the plan has to say why they wait."""
     names = {(at(one, "metadata", "namespace"), at(one, "metadata", "name")) for one in known}
     own = ((one["metadata"]["namespace"], one["metadata"]["name"], one) for one in meant)
     return {

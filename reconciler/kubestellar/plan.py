@@ -128,7 +128,7 @@ def _ended(look: ObservedPlacements, decision: Decision, kind: DownsyncKind | No
     writes = tuple(_finished(look.workloads.get(job.ref), check, decision, look.now))
     if not (kind and original and writes):
         return writes
-    # The note first: whoever is stopped in between finds it, and nothing runs again.
+    # The note first: a process that stops in between finds it after its restart, and nothing runs again.
     return (_noted_end(kind, original, decision), *writes, *returned)
 
 
@@ -240,7 +240,7 @@ def _write(kind: DownsyncKind, job: Manifest, metadata: Mapping[str, Any], patch
 
 
 def _noted(workload: Manifest | None, check: str, message: str, now: datetime) -> Iterator[Write]:
-    """A queue that KubeStellar serves no more has no check of ours."""
+    """A queue that KubeStellar no longer serves has no check of kfleet."""
     if workload is not None and check:
         yield _workload_status(workload, {"admissionChecks": [_check_state(workload, check, message, now)]})
 
@@ -279,7 +279,7 @@ def _workload_status(workload: Manifest, status: Mapping[str, Any]) -> Write:
 
 
 def _activate(manager: ClusterName, name: str, live: Manifest, now: datetime) -> PlacementStep:
-    """A check of which nobody says that it is served stops its queue."""
+    """Kueue stops a queue whose check is not marked as served."""
     api_version = live.get("apiVersion") or f"{GROUP}/{CANONICAL}"
     condition = {
         "type": "Active",
@@ -296,7 +296,7 @@ def _activate(manager: ClusterName, name: str, live: Manifest, now: datetime) ->
         "status": {"conditions": [condition]},
     }
     write = Write(f"/apis/{api_version}/admissionchecks/{name}/status", manifest)
-    why = "Kueue stops a queue whose check nobody serves"
+    why = "Kueue stops a queue whose check no controller serves"
     return PlacementStep(Ref(manager, GROUP, "AdmissionCheck", "", name), Verb.ACTIVATE, why, writes=(write,))
 
 

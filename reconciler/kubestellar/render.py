@@ -129,7 +129,7 @@ def _offering(spec: FleetSpec, queue: Queue, seen: Downsynced) -> list[Cluster]:
 
 
 def _unseen(queue: Queue, quota: QuotaTable, offering: list[Cluster], seen: Downsynced) -> str:
-    """What was not seen of the sum, or is no part of it any more and still has jobs: then it must not become less."""
+    """Parts of the sum that were not observed, or that left it and still have jobs: then the sum must not shrink."""
     leaving = (f"{name} counts until it has left: {why}" for name, why in seen.occupied.items())
     return "; ".join(filter(None, (quota.unseen_of(queue, offering), *leaving, seen.problem)))
 

@@ -63,7 +63,7 @@ def at_path(path: Sequence[str], content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
-    """Two manifests in one; items of lists are told by their name."""
+    """Two manifests merged into one; items of lists are matched by name."""
     found = dict(first)
     for key, value in second.items():
         known = found.get(key)

@@ -120,7 +120,7 @@ _KFLEET = (
         "KfleetFight",
         'kfleet_changed_fields{cause="drift"} > 0',
         15,
-        "Somebody changes objects of the fleet on {{ $labels.cluster }} again and again.",
+        "A user or another tool keeps changing objects of the fleet on {{ $labels.cluster }}.",
     ),
 )
 _GPUS = (

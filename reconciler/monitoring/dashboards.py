@@ -59,7 +59,7 @@ def _own_state() -> DashboardRow:
                 "Leaders",
                 (Query("sum by (fleet) (kfleet_leader)", "{{fleet}}"),),
                 PanelKind.NUMBER,
-                help="One for each fleet, or nobody writes.",
+                help="One per fleet; without a leader no replica writes.",
             ),
             Panel("Clusters reached", (Query(f"sum(kfleet_cluster_reachable{_CLUSTER_FILTER})"),), PanelKind.NUMBER),
             Panel("Refused by a guard", (Query("max(kfleet_refusals)"),), PanelKind.NUMBER),
@@ -102,7 +102,7 @@ def _clusters() -> DashboardRow:
                 (Query(f"kfleet_changed_fields{_CLUSTER_FILTER}", "{{cluster}} {{cause}}"),),
             ),
             Panel("What could not be seen", (Query(f"kfleet_gaps{_CLUSTER_FILTER}", "{{cluster}}"),)),
-            Panel("What is not well", _unwell()),
+            Panel("Unhealthy objects", _unwell()),
         ),
     )
 

@@ -77,7 +77,9 @@ def committed(source: Source) -> Source:
     if source.revision or is_url(source.repo):
         return source
     if Path(source.path).is_absolute() or not is_repository(source.repo):
-        raise RefusedError(f"{source.repo}: is no git repository, so there is no commit to apply; see --working-tree")
+        raise RefusedError(
+            f"{source.repo}: is not a git repository, so there is no commit to apply; see --working-tree"
+        )
     with open_repository(source.repo) as repository:
         for folder in (source.path, overlays_beside(source.path)):
             if repository.is_dirty(folder):

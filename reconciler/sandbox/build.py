@@ -113,7 +113,7 @@ def _build_once(program: Program, go: Path, report: Report) -> None:
         if program.home.exists():
             return
         for left in cache_folder().glob(f".{program.name}-*"):
-            # Of a build that was killed: whoever builds now holds the lock.
+            # The rest of a killed build: this process holds the lock, so no other build uses it.
             shutil.rmtree(left, ignore_errors=True)
         with tempfile.TemporaryDirectory(dir=cache_folder(), prefix=f".{program.name}-") as scratch:
             _build(program, _Workshop(go, Path(scratch)), report)

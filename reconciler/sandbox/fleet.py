@@ -256,7 +256,7 @@ class Sandbox:
             wait_for(part, lambda: is_listening(part.port), self._is_abandoned)
 
     def abandon(self) -> None:
-        """Stop waiting for parts and start no more, because what they belong to is about to go down."""
+        """Stop waiting for parts and start no others, because their sandbox is about to go down."""
         self._is_abandoned.set()
 
     def down(self) -> None:

@@ -14,7 +14,7 @@ from reconciler.sandbox.state import SandboxCluster, SandboxState
 
 
 def write_kubeconfig(path: Path, clusters: Iterable[SandboxCluster]) -> None:
-    """Whole or not at all: parts of a sandbox come and go while somebody reads it."""
+    """Written whole or not at all: clients read it while parts of the sandbox come and go."""
     partial = path.with_suffix(".partial")
     partial.touch(mode=0o600)
     partial.write_text(kubeconfig_text(clusters))

@@ -34,7 +34,7 @@ GATES = "--feature-gates=VisibilityOnDemand=false"
 CONVERTED_KINDS = {"ClusterQueue", "Cohort", "LocalQueue", "MultiKueueCluster", "Workload"}
 FRAMEWORKS = ("batch/job",)
 # The API group whose webhooks a framework brings. Webhooks of a group that no enabled framework serves stay out:
-# nobody would answer them.
+# no server would answer them.
 FRAMEWORK_GROUPS = {
     "batch/job": "batch",
     "pod": "",
@@ -203,8 +203,8 @@ def _config_map(configuration: str) -> Manifest:
 def _deployment() -> Manifest:
     """Kueue's Deployment as clusters have it, so that it can be restarted there: the sandbox's kubelet sees its pods.
 
-    Its pods wait for a scheduler that nobody is; the old one goes before the new one comes, because both would listen
-    on the same ports. Its image has no tag, as where a mirror names images by digest: what runs, the fleet must say.
+    Its pods wait for a scheduler that does not exist. The old pod stops before the new one starts, because both would
+    listen on the same ports. Its image has no tag, as if a mirror named images by digest: the fleet must say what runs.
     """
     container = {
         "name": "manager",
@@ -217,7 +217,7 @@ def _deployment() -> Manifest:
         "metadata": {"labels": POD_LABELS},
         "spec": {
             "automountServiceAccountToken": False,
-            "schedulerName": "nobody",
+            "schedulerName": "none",
             "containers": [container],
             "volumes": [{"name": "manager-config", "configMap": {"name": CONFIG_MAP}}],
         },

@@ -16,8 +16,8 @@ from reconciler.errors import SandboxError
 class Part:
     """One process of a sandbox: how it is started, where it listens, and which process it is now.
 
-    `born` is what the kernel says about the start of that process, so that a pid that was given to somebody else is
-    never taken for ours.
+    `born` is what the kernel says about the start of that process, so that a pid that the kernel gave to
+    another process is never mistaken for ours.
     """
 
     name: str

@@ -32,7 +32,9 @@ def state_folder() -> Path:
 
 def sandbox_folder(name: str) -> Path:
     if not NAME.fullmatch(name):
-        raise SandboxError(f"sandbox {name!r}", "is no valid name: use lower-case letters, digits and '-', at most 32")
+        raise SandboxError(
+            f"sandbox {name!r}", "is not a valid name: use lower-case letters, digits and '-', at most 32"
+        )
     return state_folder() / name
 
 

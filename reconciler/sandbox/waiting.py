@@ -13,15 +13,15 @@ from reconciler.clients.kubernetes import ApiServer
 from reconciler.errors import ClusterError, SandboxError
 from reconciler.sandbox.processes import Part, is_alive, last_lines
 
-# Below the range that kernels hand out to outgoing connections, so that nobody takes the port of a part while it is
-# stopped for a moment.
+# Below the range that kernels hand out to outgoing connections, so that no other process takes the port of a
+# part while the part is stopped for a moment.
 RANGE = range(20000, 32000)
 POLL = 0.05
 READY_TIMEOUT = timedelta(minutes=3)  # a part that ends is noticed at once; this is for crowded machines
 
 
 def free_ports(count: int, given: Collection[int] = ()) -> list[int]:
-    """Ports that nobody listens on, without those that were given away and may not be listened on yet."""
+    """Ports without a listener, except those that were given away and may have no listener yet."""
     ports: list[int] = []
     for port in random.sample(RANGE, len(RANGE)):
         if port not in given and is_free(port):

@@ -15,7 +15,7 @@ from reconciler.spec.settings import Provisioning, SkyPilot
 CONTROLLER = f"{GROUP}/provisioning-request"
 QUEUE_LABEL = f"{GROUP}/queue-name"
 CONFIG_KEY = "config.yaml"
-# A pod that waits in its queue is no failed launch.
+# A pod that waits in its queue does not count as a failed launch.
 _FOR_EVER = -1
 
 

@@ -92,13 +92,13 @@ def test_quantity_is_equal_by_value(one: str | float, other: str | float) -> Non
     ["", " ", ".", "+", "M", "-Gi", "1x", "1KI", "1K", "1 Gi", "1e", "1mi", "1e999", "1e12345678901", "٣", "0x1"],
 )
 def test_quantity_refuses_what_is_none(wrong: str) -> None:
-    with pytest.raises(ValueError, match="is no quantity"):
+    with pytest.raises(ValueError, match="is not a quantity"):
         parse(wrong)
 
 
 @pytest.mark.parametrize("wrong", [True, None, [1]])
 def test_quantity_refuses_other_types(wrong: str) -> None:
-    with pytest.raises(ValueError, match="is no quantity"):
+    with pytest.raises(ValueError, match="is not a quantity"):
         parse(wrong)
 
 
@@ -144,7 +144,7 @@ def test_percent_is_exact_and_prints_as_written(text: str, fraction: str) -> Non
 
 @pytest.mark.parametrize("wrong", ["60", "%", "-1%", "101%", "1e1%", "100.1%", "6 0%", "½%"])
 def test_percent_refuses_what_is_none(wrong: str) -> None:
-    with pytest.raises(ValueError, match="is no percentage"):
+    with pytest.raises(ValueError, match="is not a percentage"):
         parse_percent(wrong)
 
 

@@ -43,7 +43,7 @@ RULES = (
         "KF018",
         Severity.ERROR,
         "controller of a check exists",
-        "nobody answers a check whose controllerName is misspelt, and the API server takes any name",
+        "no controller answers a check whose controllerName is misspelt, and the API server accepts any name",
         bad="""\
 kind: AdmissionCheck
 metadata: {name: far}

@@ -53,7 +53,7 @@ metadata: {name: site}
         "KF032",
         Severity.WARNING,
         "cohort has another member, or a document",
-        "a queue alone in a cohort shares with nobody: the name may be mistyped",
+        "a queue alone in a cohort has no other queue to share with: the name may be mistyped",
         bad="""\
 kind: Queue
 metadata: {name: research}

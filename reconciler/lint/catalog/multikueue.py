@@ -47,7 +47,7 @@ RULES = (
     Rule(
         "KF042",
         Severity.ERROR,
-        "no more workers than a MultiKueueConfig takes",
+        "at most as many workers as a MultiKueueConfig takes",
         "Kueue takes 20 clusters per MultiKueueConfig, 10 before 0.16, and one such config per queue",
         bad=(
             'kind: Cluster\nmetadata: {name: hub}\nspec: {role: manager, kueue: {version: "0.15"}}\n---\n'

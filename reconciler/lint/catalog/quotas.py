@@ -152,7 +152,7 @@ spec:
         "KF026",
         Severity.WARNING,
         "quota is an amount that exists",
-        "a billion means no limit: in a cohort it is lent to everybody, and fair shares of it mean nothing",
+        "a billion means no limit: in a cohort it is lent to all queues, and fair shares of it mean nothing",
         bad="""\
 kind: ClusterQueue
 metadata: {name: open, annotations: {kfleet.dev/clusters: workers}}
@@ -193,7 +193,7 @@ spec:
   quota: [{flavor: cpu, resources: {cpu: 50}}]
 ---
 kind: Queue
-metadata: {name: guest}
+metadata: {name: visitors}
 spec:
   cohort: science
   namespaceSelector: {}
@@ -207,7 +207,7 @@ spec:
   quota: [{flavor: cpu, resources: {cpu: 50}}]
 ---
 kind: Queue
-metadata: {name: guest}
+metadata: {name: visitors}
 spec:
   cohort: science
   namespaceSelector: {}

@@ -212,7 +212,7 @@ spec: {controllerName: example.org/budget}
         "KF009",
         Severity.ERROR,
         "LocalQueue leads to a ClusterQueue",
-        "its jobs would wait for ever; silence it where the ClusterQueue is somebody else's",
+        "its jobs would wait for ever; silence it if another tool makes the ClusterQueue",
         bad="""\
 kind: LocalQueue
 metadata: {name: jobs, namespace: astro, annotations: {kfleet.dev/clusters: workers}}

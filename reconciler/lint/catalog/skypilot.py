@@ -120,7 +120,7 @@ spec:
         "KF096",
         Severity.WARNING,
         "provisioning class is spelled as its autoscaler spells it",
-        "a class that nobody serves gets no answer, and its queues admit nothing",
+        "a class that no autoscaler serves gets no answer, and its queues admit nothing",
         bad=_CLASS.format(name="best-effort-atomic-scale-up.autoscaling.x.k8s-io"),
         good=_CLASS.format(name="best-effort-atomic-scale-up.autoscaling.x-k8s.io"),
     ),

@@ -102,7 +102,7 @@ spec: {namespaceSelector: {}}
         "KF015",
         Severity.WARNING,
         "job names a queue",
-        "without the label Kueue lets the job run at once, on quota that nobody gave it",
+        "without the label Kueue lets the job run at once, outside of every quota",
         bad="""\
 apiVersion: batch/v1
 kind: Job

@@ -176,7 +176,7 @@ def test_apply_refuses_files_that_nobody_committed(live_fleet: LiveFleet) -> Non
 def test_apply_refuses_a_folder_that_is_no_repository(live_fleet: LiveFleet) -> None:
     live_fleet.write(flavor(live_fleet.name))
     answer = live_fleet.apply()
-    assert answer.code == 3 and "is no git repository, so there is no commit to apply" in answer.err
+    assert answer.code == 3 and "is not a git repository, so there is no commit to apply" in answer.err
     assert live_fleet.plan().actions == {f"worker1/ResourceFlavor/{live_fleet.name}": "create"}
     assert live_fleet.members() == {}
 

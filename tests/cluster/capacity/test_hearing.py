@@ -62,5 +62,5 @@ def test_garbage_is_told_by_its_subject_and_only_where_somebody_asks_for_the_poo
     publish(server.address, ("pools.cnaf", good), ("pools.cnaf", b"no json"), ("pools.other", b"no json"))
     eventually(lambda: feed.heard().bad_count == 2)
     heard = listen({server.address: feed}, sources, {}, timedelta())
-    assert [str(one) for one in heard.problems] == [f"{server.address}: pools.cnaf: the message is no JSON"]
+    assert [str(one) for one in heard.problems] == [f"{server.address}: pools.cnaf: the message is not JSON"]
     assert [sample.amounts["cpu"] for sample in heard.samples] == [amounts(cpu=8)["cpu"]]

@@ -168,8 +168,8 @@ def test_garbage_on_the_subject_is_told_and_changes_nothing(pool_live_fleet: Poo
     before = pool_live_fleet.queue()["spec"]
     spoilt = pool_live_fleet.apply(cnaf=b"\x00not json", lyon=b'{"quotas": {"cpu": "-1"}}')
     assert spoilt.code == 0, spoilt.out + spoilt.err
-    assert f"{pool_live_fleet.subject}.cnaf: the message is no JSON" in spoilt.err
-    assert "quotas: cpu: '-1' is no quantity of 0 or more" in spoilt.err
+    assert f"{pool_live_fleet.subject}.cnaf: the message is not JSON" in spoilt.err
+    assert "quotas: cpu: '-1' is not a quantity of 0 or more" in spoilt.err
     assert pool_live_fleet.queue()["spec"] == before
 
 

@@ -221,7 +221,7 @@ def test_full_disk_is_one_message_and_nothing_is_left(unique: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["up", "--name", "No Name"], "sandbox 'No Name': is no valid name"),
+        (["up", "--name", "No Name"], "sandbox 'No Name': is not a valid name"),
         (["up", "--workers", "-1"], "--workers: -1 is out of range: 0 to 50"),
         (["up", "--kueue", "0.1"], "--kueue: no version '0.1'; there are: 0.19.0, 0.16.2, none"),
         (

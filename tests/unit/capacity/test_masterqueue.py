@@ -153,7 +153,7 @@ def test_queue_takes_the_pools_that_it_has_room_for_in_the_order_in_which_they_c
     assert flavors == {*names, "main-more-a"}
     (gap,) = desired.gaps
     assert gap.what == "MasterQueue main: some pools"
-    assert "no more in one queue: p63, p64, p65; narrow pools or poolRegExp" in gap.why
+    assert "cannot hold all of them: p63, p64, p65; narrow pools or poolRegExp" in gap.why
     assert all(check_object(entry.manifest, NEWEST) == () for entry in desired.objects)
 
 

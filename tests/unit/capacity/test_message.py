@@ -32,13 +32,13 @@ def test_announcement_may_say_little_and_any_resource() -> None:
 @pytest.mark.parametrize(
     ("payload", "problem"),
     [
-        (b"", "is no JSON"),
-        (b"[]", "is no JSON object"),
+        (b"", "is not JSON"),
+        (b"[]", "is not a JSON object"),
         (b"x" * (LARGEST + 1), "at most 16384 are read"),
-        (b'{"quotas": []}', "quotas is no JSON object"),
-        (b'{"quotas": {"cpu": "many"}}', "cpu: 'many' is no quantity of 0 or more"),
-        (b'{"quotas": {"cpu": -1}}', "cpu: -1 is no quantity of 0 or more"),
-        (b'{"quotas": {"cpu": 0.5}}', "cpu: 0.5 is no quantity"),
+        (b'{"quotas": []}', "quotas is not a JSON object"),
+        (b'{"quotas": {"cpu": "many"}}', "cpu: 'many' is not a quantity of 0 or more"),
+        (b'{"quotas": {"cpu": -1}}', "cpu: -1 is not a quantity of 0 or more"),
+        (b'{"quotas": {"cpu": 0.5}}', "cpu: 0.5 is not a quantity"),
         (b'{"quotas": {"c p u": 1}}', "quotas: "),
         (b'{"quotas": {"cpu": "1e30"}}', "cpu: '1e30' is more than any pool has"),
         (b'{"quotas": {"cpu": "1000000001"}}', "is more than any pool has"),
@@ -89,7 +89,7 @@ def test_part_that_cannot_be_used_is_left_out_and_told(part: dict[str, Any], pro
 @given(st.binary(max_size=200))
 def test_any_bytes_are_read_or_refused(payload: bytes) -> None:
     problem = problem_of_message(payload)
-    assert problem in {"", "is no JSON", "is no JSON object"} or problem.startswith("quotas")
+    assert problem in {"", "is not JSON", "is not a JSON object"} or problem.startswith("quotas")
 
 
 json_values = st.recursive(

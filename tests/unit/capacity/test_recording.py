@@ -37,7 +37,9 @@ def test_look_is_a_document_with_a_kind_and_a_format() -> None:
 
 @pytest.mark.parametrize("record", [None, [], {}, {"kind": "Observations"}, {"kind": "Plan", "format": 1}])
 def test_document_that_is_not_a_look_is_refused(record: Any) -> None:
-    with pytest.raises(ValueError, match="is no document of kind Observations and format 1; make one with: kfleet obs"):
+    with pytest.raises(
+        ValueError, match="is not a document of kind Observations and format 1; make one with: kfleet obs"
+    ):
         read_look(record)
 
 

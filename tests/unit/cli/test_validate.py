@@ -119,4 +119,4 @@ def test_folder_in_a_repository_is_read_as_the_folder_that_it_is(tmp_path: Path,
     assert cli.execute(["render", "--repo", str(inner.parent), "--cluster", "hub"]) == 2
     assert "there are: one" in capsys.readouterr().err
     assert cli.execute(["apply", "--repo", str(inner.parent)]) == 3
-    assert "is no git repository, so there is no commit to apply" in capsys.readouterr().err
+    assert "is not a git repository, so there is no commit to apply" in capsys.readouterr().err

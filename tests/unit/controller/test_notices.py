@@ -86,14 +86,14 @@ def of_pool(subject: str, message: str) -> frozenset[Notice]:
 
 def test_pool_whose_bad_message_changes_its_words_is_no_news() -> None:
     assert of_pool("pools.a", "says 'kaput-abc'") == of_pool("pools.a", "says 'kaput-abd'")
-    assert of_pool("pools.a", "is no JSON") != of_pool("pools.b", "is no JSON")
+    assert of_pool("pools.a", "is not JSON") != of_pool("pools.b", "is not JSON")
 
 
 def test_pools_of_a_bus_are_told_a_few_times_in_a_while_however_they_come_and_go() -> None:
     now = 0.0
     told, other = Told(lambda: now), notices(PLAN, "another condition")
-    found = [told.news(of_pool(f"pools.{number}", "is no JSON") | other) for number in range(100)]
+    found = [told.news(of_pool(f"pools.{number}", "is not JSON") | other) for number in range(100)]
     assert [len(one) for one in found] == [2] + [1] * (MOST_OF_A_BUS - 1) + [0] * (100 - MOST_OF_A_BUS)
     assert len(told.news(notices(PLAN, "news of the fleet itself"))) == 1
     now = A_WHILE.total_seconds()
-    assert len(told.news(of_pool("pools.0", "is no JSON"))) == 1
+    assert len(told.news(of_pool("pools.0", "is not JSON"))) == 1

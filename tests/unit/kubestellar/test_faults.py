@@ -162,9 +162,9 @@ def test_job_of_a_cluster_that_left_goes_to_another_one_or_comes_back() -> None:
     left = placement_spec(clusters=[WEST])
     moved = decided(left, placement_look([there], west=[node("n", BIG)]))["a"]
     assert (moved.verb, moved.cluster, moved.placed) == (Verb.MOVE, EAST, Placed(EAST))
-    assert "east takes no more jobs of queue q; west has room for 1 x (cpu 1" in moved.why
+    assert "east no longer takes jobs of queue q; west has room for 1 x (cpu 1" in moved.why
     back = decided(left, placement_look([there], west=[]))["a"]
-    assert back.verb is Verb.WITHDRAW and "east takes no more jobs of queue q" in back.why
+    assert back.verb is Verb.WITHDRAW and "east no longer takes jobs of queue q" in back.why
 
 
 def test_drained_cluster_takes_no_job_and_keeps_what_it_has_unless_it_evicts() -> None:

@@ -160,7 +160,7 @@ def test_job_that_lost_its_cluster_and_finds_none_comes_back_and_says_why() -> N
     live = manifest("a", {"template": {"spec": {}}})
     step = only_step(seen_of(placed(queued_job("a", pods(1, ONE)), EAST), live, west=[]), clusters=[WEST])
     assert step.verb is Verb.WITHDRAW
-    assert "east takes no more jobs" in step.writes[1].manifest["status"]["admissionChecks"][0]["message"]
+    assert "east no longer takes jobs" in step.writes[1].manifest["status"]["admissionChecks"][0]["message"]
 
 
 def test_job_of_a_queue_that_left_kubestellar_comes_back_and_no_check_is_written() -> None:

@@ -22,12 +22,12 @@ QUEUES = {
     f"{QUOTA}\n  drainOnDelete: null": "6: spec.drainOnDelete: nothing is not true or false",
     "quota: {}": "5: spec.quota: a mapping of 0 is not a list",
     "quota: []": "5: spec.quota: must not be empty",
-    "quota:\n  - flavor: a\n    resources: {cpu: x}": "7: spec.quota[0].resources.cpu: 'x' is no quantity: "
+    "quota:\n  - flavor: a\n    resources: {cpu: x}": "7: spec.quota[0].resources.cpu: 'x' is not a quantity: "
     "write it like 4, 500m, 1.5 or 64Gi",
-    "quota:\n  - flavor: a\n    resources: {cpu: 1x}": "7: spec.quota[0].resources.cpu: '1x' is no quantity: "
+    "quota:\n  - flavor: a\n    resources: {cpu: 1x}": "7: spec.quota[0].resources.cpu: '1x' is not a quantity: "
     "write it like 4, 500m, 1.5 or 64Gi",
-    "quota:\n  - flavor: a\n    resources: {cpu: 1KI}": "7: spec.quota[0].resources.cpu: '1KI' is no quantity: ",
-    "quota:\n  - flavor: a\n    resources: {cpu: 120%}": "7: spec.quota[0].resources.cpu: '120%' is no percentage: "
+    "quota:\n  - flavor: a\n    resources: {cpu: 1KI}": "7: spec.quota[0].resources.cpu: '1KI' is not a quantity: ",
+    "quota:\n  - flavor: a\n    resources: {cpu: 120%}": "7: spec.quota[0].resources.cpu: '120%' is not a percentage: "
     "write it like 60% or 12.5%, from 0% to 100%",
     'quota:\n  - flavor: a\n    resources:\n      "cpu!": 1': "8: spec.quota[0].resources[\"cpu!\"]: 'cpu!' is not "
     "allowed: a resource is named like cpu, memory or nvidia.com/gpu",

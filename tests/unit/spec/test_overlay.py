@@ -138,7 +138,7 @@ def test_overlay_patches_native_objects_by_namespace() -> None:
         ),
         (
             overlay("dev", JSON + "    - op: replace\n      path: /spec/quota/0/resources/cpu\n      value: lots"),
-            "overlays/dev/o.yaml:11: spec.quota[0].resources.cpu: 'lots' is no quantity",
+            "overlays/dev/o.yaml:11: spec.quota[0].resources.cpu: 'lots' is not a quantity",
         ),
     ],
 )
