@@ -33,7 +33,9 @@ _OWN_KEY = re.compile(r"kfleet\.dev/[\w./-]+")
 _KEY = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+/[\w.-]+")
 _NAME = re.compile(r"(kfleet|multikueue)-[\w.{}-]*")
 # Go modules of the sandbox, examples of lint: not kfleet's own.
-_ELSEWHERE = ("sandbox.", "lint.catalog.")
+ELSEWHERE = ("sandbox.", "lint.catalog.")
+# Where paths are served.
+SERVERS = ("controller.", "clients.http_server")
 _PATH = re.compile(r"/[a-z]+")
 _HEADER = re.compile(r"x-[a-z0-9-]+")
 
@@ -83,7 +85,7 @@ def keys() -> Iterator[str]:
     """Annotations, labels, API versions: texts of the form `domain/name`, and all that have `kfleet.dev/` in them."""
     for file, text in _texts():
         yield from _OWN_KEY.findall(text)
-        if _KEY.fullmatch(text) and not file.short.startswith(_ELSEWHERE):
+        if _KEY.fullmatch(text) and not file.short.startswith(ELSEWHERE):
             yield text
 
 
@@ -115,7 +117,7 @@ def object_names() -> Iterator[str]:
 def http() -> Iterator[str]:
     """Paths that are served, and headers that are read."""
     for file, text in _texts():
-        if (file.short.startswith("run.") or file.short == "edges.endpoint") and _PATH.fullmatch(text):
+        if file.short.startswith(SERVERS) and _PATH.fullmatch(text):
             yield f"path {text}"
         if _HEADER.fullmatch(text):
             yield f"header {text}"
