@@ -57,7 +57,7 @@ coverage: $(READY)
 
 # Small changes of the code that tests should notice; those that none notices are printed.
 mutants: $(READY)
-	@$(BIN)/python -m tests.mutation --count 300 --seed 1 reconciler/plan reconciler/ownership reconciler/capacity
+	@$(BIN)/python -m tests.mutation --count 300 --seed 1 reconciler/plan reconciler/state reconciler/capacity
 
 # The same of what writes, against tests on one fleet that stays up for all changes.
 mutants-apply: $(READY)

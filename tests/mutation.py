@@ -1,6 +1,6 @@
 """Finds assertions that cannot fail: changes the code one node at a time, and says which changes no test notices.
 
-    python -m tests.mutation --count 300 --seed 1 reconciler/plan reconciler/ownership
+    python -m tests.mutation --count 300 --seed 1 reconciler/plan reconciler/state
     python -m tests.mutation --tests tests/cluster/apply -- reconciler/apply
 
 A mutant gets the tests that run its statement, the fastest first, in a process of its own, until one of them fails.
@@ -242,6 +242,8 @@ def _arguments() -> argparse.Namespace:
 
 def _files(paths: Iterable[str]) -> list[str]:
     folders = [ROOT / path for path in paths]
+    if missing := [str(folder.relative_to(ROOT)) for folder in folders if not folder.exists()]:
+        raise FileNotFoundError(", ".join(missing))
     found = {file for folder in folders for file in ([folder] if folder.is_file() else folder.rglob("*.py"))}
     return sorted(str(file.relative_to(ROOT)) for file in found)
 
