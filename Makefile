@@ -11,11 +11,12 @@ PYTEST_ARGS ?=
 # Where Python may not keep what it compiled, every process compiles 1,000 modules again, and pytest all tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo unit test soak coverage mutants mutants-apply check format bench lock clean
+.PHONY: help demo unit shuffled test soak coverage mutants mutants-apply check format bench lock clean
 
 help:
 	@echo "make demo    a real fleet on this machine: a commit, an apply, and jobs on the workers (KEEP=1 keeps it)"
 	@echo "make unit    the tests that need no server: a minute"
+	@echo "make shuffled  the same in a random order; ORDER=N repeats the order that a run printed"
 	@echo "make test    all tests, on real clusters; T=tests/cluster/... for a part, WORKERS=1 for one after the other"
 	@echo "make soak    random walks of commits, jobs and faults on real clusters, for an hour (SECONDS=, SEED=, STEPS=, RUN=1 under a controller, KUBESTELLAR=1)"
 	@echo "make coverage  which lines and branches the tests of make unit reach"
@@ -39,6 +40,11 @@ demo: $(READY)
 
 unit: $(READY)
 	@$(BIN)/pytest -n logical --dist worksteal $(PYTEST_ARGS) tests/unit
+
+# No test may depend on another one. The seed is the same for all workers, and pytest prints it.
+ORDER ?= $(shell date +%s)
+shuffled: $(READY)
+	@$(BIN)/pytest -n logical --dist worksteal --random-order-bucket=global --random-order-seed=$(ORDER) $(PYTEST_ARGS) tests/unit
 
 test: $(READY)
 	@$(BIN)/kfleet sandbox build

@@ -23,6 +23,21 @@ def cluster_queue(name: str, *groups: Any, **spec: Any) -> Document:
     return native("ClusterQueue", name, {"namespaceSelector": {}, "resourceGroups": list(groups), **spec})
 
 
+def live_queue(  # each argument is a fact that one of its readers depends on
+    name: str = "q",
+    policy: str = "None",
+    *,
+    is_active: bool = True,
+    seen: int = 2,
+    reserving: int = 0,
+    **spec: Any,
+) -> Document:
+    """A ClusterQueue of generation 2 as its cluster has it; `seen` is the generation that its condition is about."""
+    condition = {"type": "Active", "status": str(is_active), "observedGeneration": seen}
+    queue = native("ClusterQueue", name, {"stopPolicy": policy, **spec}, generation=2)
+    return {**queue, "status": {"conditions": [condition], "reservingWorkloads": reserving}}
+
+
 def cohort(name: str, *groups: Any, **spec: Any) -> Document:
     return native("Cohort", name, {"resourceGroups": list(groups), **spec})
 

@@ -115,7 +115,7 @@ def test_check_agrees_with_kueue(asked: Asked) -> None:
     eventually_equal(disagreements)
 
 
-def test_kueue_never_looks_at_a_job_in_a_namespace_that_it_was_told_to_leave_out(
+def test_kueue_never_looks_at_a_job_in_a_namespace_that_its_configuration_leaves_out(
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
     """Last, because Kueue runs with other settings from here on."""

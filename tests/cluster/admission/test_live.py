@@ -74,7 +74,7 @@ def test_live_check_follows_a_job_to_its_workers(live_fleet: LiveFleet) -> None:
     manager.delete(f"/apis/batch/v1/namespaces/{live_fleet.name}/jobs/a")
 
 
-def test_live_check_judges_by_the_release_that_runs_there(fleet: Sandbox, tmp_path: Path, unique: str) -> None:
+def test_live_check_decides_by_the_release_that_runs_there(fleet: Sandbox, tmp_path: Path, unique: str) -> None:
     """Which holds a flavor without labels against those of its neighbour; newer ones do not."""
     live_fleet = ConfiguredLiveFleet(fleet, tmp_path / unique, unique, {"one": "worker2"})
     live_fleet.show_image("kueue:v0.16.2")

@@ -48,7 +48,9 @@ def asked(port: ApiServer) -> tuple[ClusterView, tuple[Prediction, ...]]:
     return view, predict(port, view, prepare(cluster, view, compute_desired(FLAVORS).objects))
 
 
-def test_server_that_has_stopped_to_answer_is_not_waited_for_with_every_object(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_server_that_has_stopped_responding_is_not_waited_for_with_every_object(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     pauses: list[float] = []
     monkeypatch.setattr("reconciler.state.dry_run.time.sleep", pauses.append)
     with gone() as port:
@@ -57,7 +59,7 @@ def test_server_that_has_stopped_to_answer_is_not_waited_for_with_every_object(m
     assert 0 < len(pauses) <= 2 * PARALLEL
 
 
-def test_server_that_has_stopped_to_answer_is_a_gap() -> None:
+def test_server_that_has_stopped_responding_is_a_gap() -> None:
     with gone() as port:
         view, predictions = asked(port)
     (gap,) = mark_unanswered(view, predictions).gaps

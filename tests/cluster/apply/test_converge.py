@@ -200,7 +200,7 @@ def test_plan_is_empty_after_kueue_restarted_and_after_a_read_of_an_older_versio
     assert live_fleet.plan().code == 0
 
 
-def test_plan_is_empty_after_somebody_wrote_a_quota_as_a_number(live_fleet: LiveFleet) -> None:
+def test_plan_is_empty_after_a_user_wrote_a_quota_as_a_number(live_fleet: LiveFleet) -> None:
     name = live_fleet.name
     live_fleet.commit(*small_fleet(name))
     live_fleet.converge()

@@ -44,7 +44,7 @@ def test_changed_field_is_drift_and_is_put_back(held: LiveFleet) -> None:
     assert group["flavors"][0]["resources"][0]["nominalQuota"] == "9"
 
 
-def test_drift_is_told_from_a_change_in_git_field_by_field(held: LiveFleet) -> None:
+def test_drift_is_distinguished_from_a_change_in_git_field_by_field(held: LiveFleet) -> None:
     name = f"worker1/ClusterQueue/{held.name}"
     change = f'[{{"op": "replace", "path": "{QUOTA_POINTER}", "value": "5"}}]'
     held.kubectl("patch", f"clusterqueue/{held.name}", "--type=json", "-p", change)
@@ -176,7 +176,7 @@ def test_object_that_lost_the_label_of_its_fleet_is_taken_back(held: LiveFleet, 
     assert any(name.endswith(f"/{held.name}") for name in held.members() if name.startswith(what))
 
 
-def test_change_in_git_is_no_drift(held: LiveFleet) -> None:
+def test_change_in_git_is_not_drift(held: LiveFleet) -> None:
     held.commit(*held_documents(held.name, cpu="7"))
     (field,) = held.plan().fields(f"worker1/ClusterQueue/{held.name}").values()
     assert (field["old"], field["new"], field["cause"], field["owner"]) == ("9", "7", "spec", "")

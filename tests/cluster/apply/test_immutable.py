@@ -44,7 +44,7 @@ def test_admission_check_in_use_is_refused_with_the_way_out(live_fleet: LiveFlee
     assert found["spec"]["controllerName"] == "example.org/one"
 
 
-def test_admission_check_that_nobody_uses_is_replaced(live_fleet: LiveFleet) -> None:
+def test_admission_check_that_no_queue_uses_is_replaced(live_fleet: LiveFleet) -> None:
     live_fleet.commit(check(live_fleet.name, "example.org/one"))
     live_fleet.converge()
     live_fleet.commit(check(live_fleet.name, "example.org/other"))

@@ -117,7 +117,7 @@ def test_saved_plan_is_refused_for_another_cluster(live_fleet: LiveFleet, saved:
     assert "worker1: is another cluster now, or is unreachable" in refusal_of(live_fleet, saved)
 
 
-def test_saved_plan_of_files_that_nobody_committed_needs_to_be_told(live_fleet: LiveFleet, tmp_path: Path) -> None:
+def test_saved_plan_of_uncommitted_files_needs_an_option(live_fleet: LiveFleet, tmp_path: Path) -> None:
     live_fleet.commit(*team_documents(live_fleet.name))
     live_fleet.converge()
     live_fleet.write(*team_documents(live_fleet.name, {"cpu": "5"}))
@@ -138,7 +138,7 @@ def test_saved_plan_of_files_that_nobody_committed_needs_to_be_told(live_fleet: 
         ('{"format": "kfleet.dev/plan/v1"}', "$: 'overlay' is a required property"),
     ],
 )
-def test_file_that_is_no_plan_is_said_so(live_fleet: LiveFleet, tmp_path: Path, text: str, problem: str) -> None:
+def test_file_that_is_not_a_plan_is_reported(live_fleet: LiveFleet, tmp_path: Path, text: str, problem: str) -> None:
     live_fleet.commit(*team_documents(live_fleet.name))
     path = tmp_path / "plan.json"
     path.write_text(text)
@@ -163,7 +163,7 @@ def test_plan_of_no_object_says_what_objects_are_like(live_fleet: LiveFleet) -> 
     assert "notice" not in live_fleet.plan("--only", "*/ResourceFlavor/*").err
 
 
-def test_apply_refuses_files_that_nobody_committed(live_fleet: LiveFleet) -> None:
+def test_apply_refuses_uncommitted_files(live_fleet: LiveFleet) -> None:
     live_fleet.commit(flavor(live_fleet.name))
     live_fleet.write(flavor(f"{live_fleet.name}-other"))
     answer = live_fleet.apply()
@@ -173,7 +173,7 @@ def test_apply_refuses_files_that_nobody_committed(live_fleet: LiveFleet) -> Non
     assert list(live_fleet.members()) == [f"resourceflavors//{live_fleet.name}-other"]
 
 
-def test_apply_refuses_a_folder_that_is_no_repository(live_fleet: LiveFleet) -> None:
+def test_apply_refuses_a_folder_that_is_not_a_repository(live_fleet: LiveFleet) -> None:
     live_fleet.write(flavor(live_fleet.name))
     answer = live_fleet.apply()
     assert answer.code == 3 and "is not a git repository, so there is no commit to apply" in answer.err
@@ -181,7 +181,7 @@ def test_apply_refuses_a_folder_that_is_no_repository(live_fleet: LiveFleet) -> 
     assert live_fleet.members() == {}
 
 
-def test_apply_takes_the_revision_that_it_is_told(live_fleet: LiveFleet) -> None:
+def test_apply_takes_the_revision_that_is_asked_for(live_fleet: LiveFleet) -> None:
     first = live_fleet.commit(flavor(live_fleet.name))
     live_fleet.commit(flavor(f"{live_fleet.name}-other"))
     assert live_fleet.apply("--revision", first).code == 0

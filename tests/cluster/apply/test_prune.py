@@ -55,7 +55,7 @@ def start_job(live_fleet: LiveFleet, **more: Any) -> LiveFleet:
     return live_fleet
 
 
-def test_object_that_took_the_name_of_a_leftover_stays(live_fleet: LiveFleet) -> None:
+def test_object_that_took_the_name_of_an_object_to_prune_stays(live_fleet: LiveFleet) -> None:
     name = live_fleet.name
     live_fleet.commit(flavor(name), rest(name))
     live_fleet.converge()
@@ -113,7 +113,7 @@ def test_namespace_that_left_the_fleet_is_let_go_with_what_is_in_it(live_fleet: 
     assert live_fleet.api().get(f"/api/v1/namespaces/{name}/configmaps/mine")
 
 
-def test_queue_with_a_running_job_takes_no_more_and_goes_when_the_job_ended(busy: LiveFleet) -> None:
+def test_queue_with_a_running_job_takes_no_new_job_and_goes_when_the_job_ended(busy: LiveFleet) -> None:
     name = busy.name
     busy.commit(rest(name))
     change = busy.plan().changes[f"worker1/ClusterQueue/{name}"]
@@ -166,7 +166,7 @@ def test_queue_whose_first_job_starts_after_the_look_is_not_deleted_under_it(liv
     eventually(lambda: live_fleet.queue(name)["status"]["admittedWorkloads"] == 2)
 
 
-def test_queue_that_somebody_deletes_under_its_job_is_not_converged_until_it_is_back(busy: LiveFleet) -> None:
+def test_queue_that_a_user_deletes_under_its_job_is_not_converged_until_it_is_back(busy: LiveFleet) -> None:
     name = busy.name
     busy.kubectl("delete", "clusterqueue", name, "--wait=false")
     waiting = busy.apply()
@@ -289,7 +289,7 @@ def test_object_that_does_not_go_is_reported_with_its_finalizers(
     assert list(live_fleet.members()) == [f"resourceflavors//{name}-rest"]
 
 
-def test_nothing_goes_that_objects_of_somebody_else_refer_to(live_fleet: LiveFleet) -> None:
+def test_nothing_goes_that_objects_of_another_owner_refer_to(live_fleet: LiveFleet) -> None:
     """Also where the fleet itself has none of their kinds."""
     name = live_fleet.name
     live_fleet.commit(flavor(name), native("Cohort", name, {"resourceGroups": [cpu_group("3", of=name)]}), rest(name))
@@ -307,7 +307,7 @@ def test_nothing_goes_that_objects_of_somebody_else_refer_to(live_fleet: LiveFle
     assert not live_fleet.finds("resourceflavors", name) and not live_fleet.finds("cohorts", name)
 
 
-def test_queue_under_the_local_queue_of_somebody_else_stays_and_admits_its_jobs(live_fleet: LiveFleet) -> None:
+def test_queue_under_the_local_queue_of_another_owner_stays_and_admits_its_jobs(live_fleet: LiveFleet) -> None:
     name = live_fleet.name
     live_fleet.commit(flavor(name), open_queue(name, name), rest(name))
     live_fleet.converge()
@@ -344,7 +344,7 @@ def test_nothing_goes_while_a_kind_that_may_refer_to_it_cannot_be_listed(
     live_fleet.converge()
 
 
-def test_namespace_that_somebody_deletes_stops_only_what_is_in_it(live_fleet: LiveFleet) -> None:
+def test_namespace_that_a_user_deletes_stops_only_what_is_in_it(live_fleet: LiveFleet) -> None:
     name = live_fleet.name
     live_fleet.commit(*whole(name))
     live_fleet.converge()

@@ -42,7 +42,7 @@ def test_status_counts_what_a_plan_would_do(live_fleet: LiveFleet) -> None:
     assert "0 objects in sync, 4 to create\n" in answer.out
 
 
-def test_status_is_not_well_where_something_was_not_seen(live_fleet: LiveFleet) -> None:
+def test_status_is_unhealthy_where_something_was_not_seen(live_fleet: LiveFleet) -> None:
     """All that the fleet wants is there; whether there is something left of another kind nobody can say."""
     live_fleet.commit(*team_documents(live_fleet.name))
     assert live_fleet.apply("--wait", "60").code == 0

@@ -1,4 +1,4 @@
-"""deploy/argocd/health.lua, judged by Argo CD's own interpreter, on the conditions that Kueue sets."""
+"""deploy/argocd/health.lua, as evaluated by Argo CD's own interpreter, on the conditions that Kueue sets."""
 
 import json
 from typing import Any
@@ -32,7 +32,7 @@ STATES = {
 }
 
 
-def judged(manifest: dict[str, Any]) -> dict[str, str]:
+def decision_on(manifest: dict[str, Any]) -> dict[str, str]:
     answer = argocd("health", SCRIPT, given=json.dumps(manifest))
     assert answer.returncode == 0, answer.stderr
     found: dict[str, str] = json.loads(answer.stdout)
@@ -48,7 +48,7 @@ def with_condition(kind: str, **condition: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("known", REASONS, ids=lambda known: f"{known.kind}-{known.reason}")
 def test_health_of_every_reason_of_kueue(known: ConditionReason) -> None:
     is_true = known.is_healthy or known.reason in TRUE_ALTHOUGH_UNWELL
-    found = judged(with_condition(known.kind, status=str(is_true), reason=known.reason))
+    found = decision_on(with_condition(known.kind, status=str(is_true), reason=known.reason))
     assert found["status"] == ("Healthy" if known.is_healthy else STATES.get(known.reason, "Degraded"))
     assert found["message"] == f"{known.reason}: because"
 
@@ -64,12 +64,12 @@ def test_health_of_every_reason_of_kueue(known: ConditionReason) -> None:
     ids=["no status", "an older ClusterQueue", "an older LocalQueue", "unknown"],
 )
 def test_health_waits_for_kueue(manifest: dict[str, Any]) -> None:
-    assert judged(manifest)["status"] == "Progressing"
+    assert decision_on(manifest)["status"] == "Progressing"
 
 
 @pytest.mark.parametrize("kind", ["AdmissionCheck", "MultiKueueCluster"])
 def test_health_takes_a_condition_that_kueue_does_not_write_again(kind: str) -> None:
-    found = judged(with_condition(kind, status="True", reason="Active", observedGeneration=2))
+    found = decision_on(with_condition(kind, status="True", reason="Active", observedGeneration=2))
     assert found["status"] == "Healthy"
 
 
@@ -79,13 +79,13 @@ def test_health_of_real_objects(fleet: Sandbox, unique: str) -> None:
     queue = native("ClusterQueue", unique, {"resourceGroups": [cpu_group("1", of=unique)]})
     path = api.path_of(queue)
     api.create(queue)
-    eventually(lambda: judged(api.get(path))["status"] == "Degraded")
-    assert judged(api.get(path))["message"].startswith("FlavorNotFound: ")
+    eventually(lambda: decision_on(api.get(path))["status"] == "Degraded")
+    assert decision_on(api.get(path))["message"].startswith("FlavorNotFound: ")
     api.create(flavor)
-    eventually(lambda: judged(api.get(path))["status"] == "Healthy")
+    eventually(lambda: decision_on(api.get(path))["status"] == "Healthy")
     api.patch(path, {"spec": {"stopPolicy": "Hold"}})
-    eventually(lambda: judged(api.get(path))["message"].startswith("Stopped: "))
-    assert judged(api.get(path))["status"] == "Healthy"
+    eventually(lambda: decision_on(api.get(path))["message"].startswith("Stopped: "))
+    assert decision_on(api.get(path))["status"] == "Healthy"
     api.delete(path)
     eventually(lambda: api.find(path) is None)
     api.delete(api.path_of(flavor))

@@ -130,7 +130,7 @@ def test_tls_with_certificates_of_ones_own(tmp_path: Path) -> None:
             assert eventually(lambda: foreign.heard().problem not in ("", "not connected yet"))
 
 
-def test_wrong_password_is_told_without_it(tmp_path: Path) -> None:
+def test_wrong_password_is_reported_without_it(tmp_path: Path) -> None:
     users = 'authorization: { user: kueue, password: "right" }'
     with running(tmp_path, users) as server, listening(Login((f"nats://kueue:{SECRET}@{server.address}",))) as feed:
         problem = eventually(lambda: "uthorization" in feed.heard().problem and feed.heard().problem)
@@ -246,7 +246,7 @@ def test_feed_is_bounded(tmp_path: Path) -> None:
         assert len(feed.heard().messages) == MOST_SUBJECTS
 
 
-def test_pool_that_nobody_asks_for_takes_nobodys_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pool_that_is_not_asked_for_takes_no_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reconciler.clients.nats.MOST_SUBJECTS", 3)
     with running(tmp_path) as server:
         feed = NatsFeed(Login((server.address,)), ["pools"], problem_of_text, lambda subject: subject == "pools.cnaf")

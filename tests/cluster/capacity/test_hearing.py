@@ -55,7 +55,7 @@ def test_pool_that_said_only_garbage_has_not_spoken(server: Server, feed: NatsFe
     assert heard.bad == {server.address: 1} and heard.problems == ()
 
 
-def test_garbage_is_told_by_its_subject_and_only_where_somebody_asks_for_the_pool(
+def test_garbage_is_reported_by_its_subject_and_only_if_the_pool_is_asked_for(
     server: Server, feed: NatsFeed, sources: Sources
 ) -> None:
     good = announcement("8")

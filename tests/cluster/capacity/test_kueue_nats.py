@@ -111,7 +111,7 @@ def test_cluster_of_kueue_nats_is_taken_over_without_a_change(pool_live_fleet: P
     assert pool_live_fleet.plan(**said).actions == {}
 
 
-def test_object_that_was_taken_over_follows_its_pool_and_nobody_elses(pool_live_fleet: PoolLiveFleet) -> None:
+def test_object_that_was_taken_over_follows_its_own_pool_only(pool_live_fleet: PoolLiveFleet) -> None:
     pool_live_fleet.commit()
     take_in(pool_live_fleet, {"cnaf": "8"})
     assert pool_live_fleet.apply(*SHORT, cnaf=announcement("8", labels=["site=cnaf"])).code == 0

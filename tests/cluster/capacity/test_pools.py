@@ -162,7 +162,7 @@ def test_bus_that_is_down_leaves_the_pools_as_they_were(pool_live_fleet: PoolLiv
     assert pool_live_fleet.queue()["spec"] == before
 
 
-def test_garbage_on_the_subject_is_told_and_changes_nothing(pool_live_fleet: PoolLiveFleet) -> None:
+def test_garbage_on_the_subject_is_reported_and_changes_nothing(pool_live_fleet: PoolLiveFleet) -> None:
     pool_live_fleet.commit()
     assert pool_live_fleet.apply(cnaf=announcement(), lyon=announcement()).code == 0
     before = pool_live_fleet.queue()["spec"]
@@ -202,7 +202,7 @@ def test_ledger_from_the_future_holds_nothing(pool_live_fleet: PoolLiveFleet) ->
     assert pool_live_fleet.quotas() == {f"{pool_live_fleet.name}-nats-cnaf": "8"}
 
 
-def test_pool_whose_name_is_no_object_name_gets_one(pool_live_fleet: PoolLiveFleet) -> None:
+def test_pool_whose_name_is_not_an_object_name_gets_one(pool_live_fleet: PoolLiveFleet) -> None:
     pool_live_fleet.commit()
     applied = pool_live_fleet.apply(CNAF_T1=announcement())
     assert applied.code == 0, applied.out + applied.err

@@ -318,7 +318,7 @@ def test_proxy_of_the_environment_is_for_other_machines_only(
         ("http://me:sesame/x@proxy:1", "its proxy is not a URL"),
     ],
 )
-def test_proxy_that_cannot_be_used_is_told_without_its_password(
+def test_proxy_that_cannot_be_used_is_reported_without_its_password(
     fleet: Sandbox, tmp_path: Path, proxy: str, problem: str
 ) -> None:
     path = kubeconfig_with(fleet, tmp_path, proxy_url=proxy)

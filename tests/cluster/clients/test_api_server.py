@@ -54,7 +54,7 @@ def answering(status: int, body: bytes) -> Iterator[ApiServer]:
 
 
 @pytest.mark.parametrize(("status", "body"), [(302, LOGIN), (200, LOGIN), (200, b"[]"), (200, b'"ok"'), (204, b"")])
-def test_server_that_is_no_api_server_is_a_cluster_error(status: int, body: bytes) -> None:
+def test_server_that_is_not_an_api_server_is_a_cluster_error(status: int, body: bytes) -> None:
     with answering(status, body) as port:
         with pytest.raises(ClusterError, match=f"GET /api: {status} .* does not answer like an API server") as raised:
             port.get("/api")
@@ -98,13 +98,13 @@ def test_discovery_of_no_kinds_is_a_cluster_error(groups: bytes) -> None:
 
 
 @pytest.mark.parametrize("body", [LOGIN, b"[]"])
-def test_refusal_that_is_no_object_is_told_as_it_is(body: bytes) -> None:
+def test_refusal_that_is_not_an_object_is_reported_as_it_is(body: bytes) -> None:
     with answering(403, body) as port, pytest.raises(ClusterError, match="GET /api: 403 ") as raised:
         port.get("/api")
     assert raised.value.status == 403 and body.decode() in raised.value.problem
 
 
-def test_server_that_takes_a_connection_and_never_answers_is_no_answer_in_time(tmp_path: Path) -> None:
+def test_server_that_takes_a_connection_and_never_answers_times_out(tmp_path: Path) -> None:
     authority = make_authority("silent")
     pair = make_server_pair(authority, "127.0.0.1")
     (tmp_path / "crt").write_text(pair.certificate)

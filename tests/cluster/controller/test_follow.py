@@ -121,7 +121,7 @@ def assert_refused(remote: Remote, controller: Controller, problem: str, commit:
         eventually(lambda: remote.forge.states(commit)[-1:] == ["failure"])
 
 
-def test_what_must_not_be_followed_changes_nothing_and_is_told(
+def test_what_must_not_be_followed_changes_nothing_and_is_reported(
     remote: Remote, start_remote: Callable[[], Controller]
 ) -> None:
     live_fleet, first = remote.live_fleet, remote.push("9")

@@ -43,7 +43,9 @@ def status(state: CommitState = CommitState.SUCCESS, text: str = "as the fleet s
         ("gitlab", f"/api/v4/projects/acme%2Ffleet/statuses/{COMMIT}", "PRIVATE-TOKEN", TOKEN),
     ],
 )
-def test_forge_is_told_in_its_own_words(server: ForgeServer, kind: str, path: str, header: str, value: str) -> None:
+def test_forge_gets_the_status_in_its_own_words(
+    server: ForgeServer, kind: str, path: str, header: str, value: str
+) -> None:
     forge = find_forge("", f"{kind}={server.url}/acme/fleet")
     tell_commit(forge, TOKEN, status(CommitState.FAILURE, "x" * 1000))
     told = server.told[0]
@@ -62,7 +64,7 @@ def test_forge_that_refuses_is_an_error_without_the_token(server: ForgeServer, c
     assert len(server.told) == 1  # a redirect is not followed
 
 
-def test_token_that_is_none_is_told_without_it(server: ForgeServer) -> None:
+def test_token_that_is_none_is_reported_without_it(server: ForgeServer) -> None:
     with pytest.raises(EdgeError, match="line breaks") as caught:
         tell_commit(find_forge("", f"gitea={server.url}/acme/fleet"), f"{TOKEN}\nmore", status())
     assert TOKEN not in str(caught.value) and server.told == []
@@ -74,7 +76,7 @@ def test_forge_that_is_gone_is_an_error(server: ForgeServer) -> None:
         tell_commit(find_forge("", f"gitea={server.url}/acme/fleet"), TOKEN, status())
 
 
-def test_gitlab_that_knows_a_status_already_is_told_once(server: ForgeServer) -> None:
+def test_gitlab_that_knows_a_status_already_gets_it_once(server: ForgeServer) -> None:
     server.answers.append(400)
     tell_commit(find_forge("", f"gitlab={server.url}/acme/fleet"), TOKEN, status())
     assert server.states(COMMIT) == ["success"]
@@ -117,7 +119,7 @@ def test_commits_forget_the_oldest_of_many(server: ForgeServer, commits: Commits
     assert len(commits._wanted) == REMEMBERED
 
 
-def test_first_commit_that_cannot_be_read_is_told(
+def test_first_commit_that_cannot_be_read_is_reported(
     server: ForgeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FORGE_TOKEN", TOKEN)

@@ -37,7 +37,7 @@ def listening() -> Iterator[Listening]:
     made.close()
 
 
-def test_bus_without_a_login_is_told_and_leaves_the_others_open(listening: Listening, tmp_path: Path) -> None:
+def test_bus_without_a_login_is_reported_and_leaves_the_others_open(listening: Listening, tmp_path: Path) -> None:
     with running(tmp_path) as server:
         spec = bus_spec(server.address, LOCKED)
         first = listening.looking(spec, {}).buses
@@ -48,7 +48,7 @@ def test_bus_without_a_login_is_told_and_leaves_the_others_open(listening: Liste
         assert second.problems == first.problems
 
 
-def test_bus_that_nobody_asks_for_any_more_is_closed_and_the_others_stay(listening: Listening, tmp_path: Path) -> None:
+def test_bus_that_is_no_longer_asked_for_is_closed_and_the_others_stay(listening: Listening, tmp_path: Path) -> None:
     with running(tmp_path) as one, running(tmp_path) as other:
         both = listening.looking(bus_spec(one.address, other.address), {}).buses
         left = listening.looking(bus_spec(other.address), {}).buses

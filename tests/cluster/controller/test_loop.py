@@ -21,7 +21,7 @@ from tests.support import eventually
 pytestmark = pytest.mark.usefixtures("loopback")
 
 
-def test_manager_without_a_way_there_is_told_once(
+def test_manager_without_a_way_there_is_reported_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "reconciler.controller")

@@ -44,7 +44,7 @@ def about(live_fleet: LiveFleet, reason: str, start: str) -> list[str]:
     return [message for known, message in told(live_fleet) if known == reason and message.startswith(start)]
 
 
-def test_manager_that_cannot_use_a_worker_is_told(
+def test_manager_that_cannot_use_a_worker_is_reported(
     wide_live_fleet: LiveFleet,
     controller: Controller,
 ) -> None:

@@ -142,7 +142,7 @@ def has_bad_messages(controller: Controller, least: int) -> bool:
     return controller.metric("kfleet_nats_bad_messages_total{") >= least
 
 
-def test_garbage_is_told_and_changes_nothing(pools: PoolLiveFleet, start: StartController) -> None:
+def test_garbage_is_reported_and_changes_nothing(pools: PoolLiveFleet, start: StartController) -> None:
     pools.commit()
     controller = start()
     follow(pools, "a", "8")

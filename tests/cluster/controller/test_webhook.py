@@ -131,7 +131,7 @@ def _is_open(client: socket.socket) -> bool:
     return not select.select([client], [], [], 0)[0]
 
 
-def test_slow_clients_keep_nobody_out(listener: Listener) -> None:
+def test_slow_clients_keep_no_other_out(listener: Listener) -> None:
     body = json.dumps(MAIN).encode()
     threads = threading.active_count()
     with slow_clients(listener.endpoint.port, posts=40, gets=40) as clients:
@@ -160,7 +160,7 @@ def test_request_has_a_deadline_in_all_however_often_a_byte_comes() -> None:
         endpoint.close()
 
 
-def test_body_that_ends_early_is_received_by_nobody(listener: Listener) -> None:
+def test_body_that_ends_early_is_not_received(listener: Listener) -> None:
     with slow_clients(listener.endpoint.port, posts=1, gets=0) as (client,):
         client.shutdown(socket.SHUT_WR)
         assert b" 400 " in client.recv(100)

@@ -99,7 +99,9 @@ def test_job_runs_on_the_chosen_worker_alone_and_its_end_frees_the_quota(downsyn
     eventually(lambda: downsynced.job(name, "worker2") is None)
 
 
-def test_end_is_told_by_kfleet_where_no_status_comes_back(downsynced: Downsynced, name: str, kfleet: Kfleet) -> None:
+def test_end_is_reported_by_kfleet_where_no_status_comes_back(
+    downsynced: Downsynced, name: str, kfleet: Kfleet
+) -> None:
     wanted = downsynced_job(name, cpu="1", selector={"instance": "spot"})
     downsynced.submit({**wanted, "spec": {**wanted["spec"], "ttlSecondsAfterFinished": 3600}})
     cluster = placed(downsynced, name)
@@ -211,7 +213,7 @@ def test_label_of_a_cluster_is_set_by_kfleet_alone(downsynced: Downsynced, name:
         user.patch(path, {"metadata": {"labels": {"team": "x"}}})
 
 
-def test_job_that_an_administrator_labelled_is_not_carried_and_says_what_to_do(
+def test_job_that_an_administrator_labelled_is_not_downsynced_and_says_what_to_do(
     downsynced: Downsynced, name: str
 ) -> None:
     wanted = downsynced_job(name, cpu="1", seconds=3600)
@@ -237,7 +239,7 @@ def test_deleted_job_leaves_the_worker_and_frees_its_quota(downsynced: Downsynce
     eventually(lambda: downsynced.reserving() == 0)
 
 
-def test_check_tells_what_would_be_carried(downsynced: Downsynced, tmp_path: Path) -> None:
+def test_check_tells_what_would_be_downsynced(downsynced: Downsynced, tmp_path: Path) -> None:
     path = tmp_path / "jobs.yaml"
     for manifest, verdict in (
         (downsynced_job("a", cpu="1"), "admitted"),
@@ -266,7 +268,7 @@ def test_job_that_fits_nowhere_waits_and_says_why(downsynced: Downsynced, name: 
     assert missing.code == 1 and "no job of this name has a quota reservation" in missing.err
 
 
-def test_workload_that_no_job_stands_behind_is_told_why_it_waits(downsynced: Downsynced, name: str) -> None:
+def test_workload_that_no_job_stands_behind_says_why_it_waits(downsynced: Downsynced, name: str) -> None:
     container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": "1"}}}
     template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
     spec = {"queueName": "main", "podSets": [{"name": "main", "count": 1, "template": template}]}

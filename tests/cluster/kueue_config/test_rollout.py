@@ -61,7 +61,7 @@ def test_apply_changes_the_configuration_and_kueue_runs_with_it(live_fleet: Conf
     assert set(live_fleet.annotations) == {APPLIED}
 
 
-def test_apply_puts_back_what_somebody_changed(live_fleet: ConfiguredLiveFleet) -> None:
+def test_apply_puts_back_what_a_user_changed(live_fleet: ConfiguredLiveFleet) -> None:
     live_fleet.set({"clientConnection": {"qps": 120}})
     live_fleet.converge()
     live_fleet.write_configuration({**live_fleet.configuration, "clientConnection": {"qps": 5, "burst": 7}})
@@ -95,7 +95,7 @@ def test_apply_rolls_back_what_kueue_does_not_start_with(live_fleet: ConfiguredL
     assert set(live_fleet.annotations) == {APPLIED}
 
 
-def test_apply_leaves_what_somebody_wrote_while_kueue_did_not_start(live_fleet: ConfiguredLiveFleet) -> None:
+def test_apply_leaves_what_a_user_wrote_while_kueue_did_not_start(live_fleet: ConfiguredLiveFleet) -> None:
     live_fleet.set(CONTRADICTION)
     applied = meanwhile(live_fleet, lambda: live_fleet.write_configuration(live_fleet.configuration, touched="by hand"))
     assert (
@@ -144,14 +144,14 @@ def test_look_misses_nothing_where_nothing_is_asked(live_fleet: ConfiguredLiveFl
     assert "forbidden" in gap.why
 
 
-def test_apply_bears_that_somebody_touches_the_configuration(live_fleet: ConfiguredLiveFleet) -> None:
+def test_apply_bears_that_a_user_touches_the_configuration(live_fleet: ConfiguredLiveFleet) -> None:
     live_fleet.set({"clientConnection": {"qps": 170}})
     assert meanwhile(live_fleet, lambda: live_fleet.annotate(touched="by hand")).code == 0
     assert set(live_fleet.annotations) == {APPLIED}
     live_fleet.annotate(touched=None)
 
 
-def test_apply_says_that_somebody_wrote_another_configuration(live_fleet: ConfiguredLiveFleet) -> None:
+def test_apply_says_that_a_user_wrote_another_configuration(live_fleet: ConfiguredLiveFleet) -> None:
     live_fleet.set({"clientConnection": {"qps": 180}})
     other = {**live_fleet.configuration, "clientConnection": {"qps": 180, "burst": 501}}
     applied = meanwhile(live_fleet, lambda: live_fleet.write_configuration(other))
@@ -283,7 +283,7 @@ def _copied(config_map: dict[str, Any]) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "data": config_map["data"]}
 
 
-def test_roll_out_leaves_what_somebody_wrote_since_the_plan(live_fleet: ConfiguredLiveFleet) -> None:
+def test_roll_out_leaves_what_a_user_wrote_since_the_plan(live_fleet: ConfiguredLiveFleet) -> None:
     before, restarts = live_fleet.config_map, live_fleet.restarts
     ref = Ref(ClusterName("one"), "", "ConfigMap", SYSTEM, "kueue-manager-config")
     rollout = Rollout(SYSTEM, ref.name, "kueue-controller-manager", "kind: Configuration", "", "1", "patch")

@@ -158,7 +158,7 @@ def broken(text: str) -> str:
 
 
 @pytest.mark.parametrize("content", [{}, {"kubeconfig": broken("- no\n- kubeconfig")}, {"kubeconfig": broken("{")}])
-def test_broken_secret_gets_a_new_token_whoever_broke_it(sent: LiveFleet, content: dict[str, str]) -> None:
+def test_broken_secret_gets_a_new_token(sent: LiveFleet, content: dict[str, str]) -> None:
     old = token(sent)
     change = [{"op": "replace", "path": "/data", "value": content}]
     sent.api("manager").json_patch(f"{secret_path(sent)}?fieldManager=kubectl-edit", change)
@@ -166,7 +166,7 @@ def test_broken_secret_gets_a_new_token_whoever_broke_it(sent: LiveFleet, conten
     assert token(sent) != old
 
 
-def test_worker_without_a_way_there_is_told_and_the_others_get_their_tokens(sent: LiveFleet) -> None:
+def test_worker_without_a_way_there_is_reported_and_the_others_get_their_tokens(sent: LiveFleet) -> None:
     old = {worker: token(sent, worker) for worker in ("worker1", "worker2")}
     use_access(sent, f"{sent.name}-lost", user={"token": "no\ntoken"})
     listed = sent.run("credentials list")

@@ -163,7 +163,7 @@ def test_local_jobs_that_a_drain_evicts_are_named(wide_live_fleet: LiveFleet) ->
     assert note.endswith("which start again when the queue is resumed")
 
 
-def test_last_worker_keeps_its_seat_and_the_queue_waits(wide_live_fleet: LiveFleet) -> None:
+def test_last_worker_stays_a_member_and_the_queue_waits(wide_live_fleet: LiveFleet) -> None:
     start_fleet(wide_live_fleet)
     commit_fleet(wide_live_fleet, {"worker1": True, "worker2": True})
     wide_live_fleet.apply()
@@ -174,7 +174,7 @@ def test_last_worker_keeps_its_seat_and_the_queue_waits(wide_live_fleet: LiveFle
     assert memberships(wide_live_fleet) == ["worker1"]
 
 
-def test_worker_that_is_lost_while_it_is_drained_keeps_its_seat_until_it_is_back(wide_live_fleet: LiveFleet) -> None:
+def test_worker_that_is_lost_while_it_is_drained_stays_a_member_until_it_is_back(wide_live_fleet: LiveFleet) -> None:
     start_fleet(wide_live_fleet)
     submit(wide_live_fleet, "lost")
     drained = where(wide_live_fleet, "lost")

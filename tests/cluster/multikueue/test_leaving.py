@@ -147,7 +147,7 @@ def test_worker_keeps_its_login_when_the_last_queue_goes_while_a_job_runs(wide_l
     eventually(lambda: not (wide_live_fleet.apply().code or wide_live_fleet.plan().actions), 60)
 
 
-def test_queue_that_shall_send_no_more_waits_until_its_jobs_have_ended(wide_live_fleet: LiveFleet) -> None:
+def test_queue_that_shall_no_longer_send_waits_until_its_jobs_have_ended(wide_live_fleet: LiveFleet) -> None:
     start_fleet(wide_live_fleet)
     births, name = Births(wide_live_fleet), f"{wide_live_fleet.name}-q"
     submit(wide_live_fleet, "sent")

@@ -42,7 +42,7 @@ def test_job_of_a_lost_worker_ends_there_once_when_the_worker_is_back(breakable_
     start_fleet(live_fleet)
     submit(live_fleet, "kept")
     lost = where(live_fleet, "kept")
-    before = wishes(live_fleet)
+    before = desired_fields(live_fleet)
 
     live_fleet.sandbox.kill(f"{lost}/kube-apiserver")
     try:
@@ -51,7 +51,7 @@ def test_job_of_a_lost_worker_ends_there_once_when_the_worker_is_back(breakable_
         assert f"{live_fleet.name}-{lost}: unreachable" in status.out
         assert f"{live_fleet.name}-{other_than(lost)}: ok" in status.out
         assert_changes_nothing(live_fleet, lost)
-        assert wishes(live_fleet) == before
+        assert desired_fields(live_fleet) == before
         assert not is_complete(live_fleet, "kept")
     finally:
         live_fleet.sandbox.restart(f"{lost}/kube-apiserver")
@@ -113,7 +113,7 @@ def assert_changes_nothing(live_fleet: LiveFleet, lost: str) -> None:
     assert lost in memberships(live_fleet)
 
 
-def wishes(live_fleet: LiveFleet) -> dict[str, Any]:
+def desired_fields(live_fleet: LiveFleet) -> dict[str, Any]:
     """What the fleet's objects on the manager say, without what Kueue writes there."""
     return {name: (entry.get("spec"), entry.get("data")) for name, entry in live_fleet.members("manager").items()}
 

@@ -77,7 +77,7 @@ def test_permissions_are_asked_one_by_one(
     assert set(ask_permissions(unsure(live_fleet.api().access), allowed | denied)) == allowed | denied
 
 
-def test_rights_that_only_a_question_can_tell_are_told(
+def test_rights_that_only_a_review_shows_are_reported(
     live_fleet: LiveFleet, reader: ClusterLogin, unsure: Callable[..., UnsureServer]
 ) -> None:
     live_fleet.commit(flavor(live_fleet.name), open_queue(live_fleet.name, live_fleet.name))

@@ -52,7 +52,7 @@ def test_preflight_is_silent_where_nothing_is_in_the_way(wide_live_fleet: LiveFl
     assert f"{wide_live_fleet.name}-worker2: ready, kueue v1beta2, v1beta1" in after.out
 
 
-def test_kind_that_a_worker_does_not_know_is_told_by_preflight_and_plan(
+def test_kind_that_a_worker_does_not_know_is_reported_by_preflight_and_plan(
     wide_live_fleet: LiveFleet, configured: ApiServer
 ) -> None:
     commit_sent(wide_live_fleet)
@@ -68,7 +68,7 @@ def test_kind_that_a_worker_does_not_know_is_told_by_preflight_and_plan(
     )
 
 
-def test_kind_that_the_kueue_of_a_worker_does_not_manage_is_told(
+def test_kind_that_the_kueue_of_a_worker_does_not_manage_is_reported(
     wide_live_fleet: LiveFleet, configured: ApiServer
 ) -> None:
     """Pods are known everywhere: that they run past every queue there stands in the Configuration alone."""
@@ -115,7 +115,7 @@ def test_role_keeps_its_rights_while_the_frameworks_cannot_be_read(
     assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
 
 
-def test_second_manager_of_the_same_origin_is_told(wide_live_fleet: LiveFleet) -> None:
+def test_second_manager_of_the_same_origin_is_reported(wide_live_fleet: LiveFleet) -> None:
     commit_sent(wide_live_fleet)
     role = f"{wide_live_fleet.name}-other"
     metadata = {
@@ -133,7 +133,7 @@ def test_second_manager_of_the_same_origin_is_told(wide_live_fleet: LiveFleet) -
         api.delete(f"{ROLES}/{role}")
 
 
-def test_rights_that_kfleet_lacks_are_told(wide_live_fleet: LiveFleet) -> None:
+def test_rights_that_kfleet_lacks_are_reported(wide_live_fleet: LiveFleet) -> None:
     """A fleet whose account on the first worker may only look."""
     commit_sent(wide_live_fleet)
     assert wide_live_fleet.apply().code == 0

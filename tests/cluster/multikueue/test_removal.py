@@ -82,7 +82,9 @@ def tidy_up(live_fleet: LiveFleet, gone: str) -> None:
     assert not remembers(live_fleet, gone)
 
 
-def test_worker_that_gets_another_name_is_no_second_cluster_while_a_job_runs_there(wide_live_fleet: LiveFleet) -> None:
+def test_worker_that_gets_another_name_is_not_a_second_cluster_while_a_job_runs_there(
+    wide_live_fleet: LiveFleet,
+) -> None:
     start_fleet(wide_live_fleet)
     births = Births(wide_live_fleet)
     submit(wide_live_fleet, "first")
@@ -119,7 +121,7 @@ def test_worker_that_comes_back_while_it_leaves_takes_jobs_again(wide_live_fleet
     assert memberships(wide_live_fleet) == ["worker1", "worker2"]
 
 
-def test_worker_that_left_and_cannot_be_reached_keeps_its_seat_while_a_job_runs_there(
+def test_worker_that_left_and_cannot_be_reached_stays_a_member_while_a_job_runs_there(
     wide_live_fleet: LiveFleet,
 ) -> None:
     start_fleet(wide_live_fleet)
@@ -180,7 +182,7 @@ def test_address_that_kfleet_did_not_write_is_not_contacted_and_can_be_forgotten
     assert remembers(wide_live_fleet, "worker1")
 
 
-def test_worker_that_a_queue_names_no_more_keeps_its_seat_while_a_job_runs_there(wide_live_fleet: LiveFleet) -> None:
+def test_worker_that_a_queue_no_longer_names_stays_a_member_while_a_job_runs_there(wide_live_fleet: LiveFleet) -> None:
     start_fleet(wide_live_fleet)
     births = Births(wide_live_fleet)
     submit(wide_live_fleet, "inner")

@@ -86,7 +86,7 @@ def test_manager_that_is_exchanged_while_its_jobs_run_is_refused(wide_live_fleet
     eventually(lambda: not [one for one in wide_live_fleet.plan().refusals if one[0] == "managed"])
 
 
-def test_worker_that_becomes_standalone_takes_no_more_jobs_of_the_manager(wide_live_fleet: LiveFleet) -> None:
+def test_worker_that_becomes_standalone_takes_no_new_jobs_of_the_manager(wide_live_fleet: LiveFleet) -> None:
     start_fleet(wide_live_fleet)
     births = Births(wide_live_fleet)
     submit(wide_live_fleet, "first")

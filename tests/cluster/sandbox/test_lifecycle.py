@@ -127,7 +127,7 @@ def test_status_names_what_was_killed_and_the_sandbox_comes_up_again(
     assert sandbox_up(bare(unique)).api("manager").get("/version")["major"] == "1"
 
 
-def test_start_names_the_port_that_somebody_took(sandbox_up: SandboxUp, unique: str) -> None:
+def test_start_names_the_port_that_another_process_took(sandbox_up: SandboxUp, unique: str) -> None:
     running = sandbox_up(bare(unique))
     part = running.state.part("manager/kube-scheduler")
     running.stop(part.name)

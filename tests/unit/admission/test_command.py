@@ -78,7 +78,7 @@ def test_check_reads_standard_input_and_lists(written: Path) -> None:
     assert [record["object"] for record in json.loads(answer.stdout)["jobs"]] == ["Job/genomics/a", "Job/genomics/b"]
 
 
-def test_check_puts_jobs_without_a_namespace_where_it_is_told(kfleet_in_process: Kfleet, written: Path) -> None:
+def test_check_puts_jobs_without_a_namespace_where_the_option_says(kfleet_in_process: Kfleet, written: Path) -> None:
     manifest = genomics("align")
     del manifest["metadata"]["namespace"]
     written.write_text(fast_yaml.safe_dump(manifest))
@@ -133,9 +133,7 @@ def test_check_says_what_is_wrong_with_what_it_was_given(
     assert "Traceback" not in answer.stderr
 
 
-def test_check_of_a_capacity_that_nobody_saw_ends_with_4(
-    kfleet_in_process: Kfleet, written: Path, tmp_path: Path
-) -> None:
+def test_check_of_an_unseen_capacity_ends_with_4(kfleet_in_process: Kfleet, written: Path, tmp_path: Path) -> None:
     own = "apiVersion: kfleet.dev/v1alpha1\n"
     fleet = tmp_path / "fleet"
     fleet.mkdir()

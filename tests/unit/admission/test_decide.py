@@ -118,7 +118,7 @@ def test_mini_cluster_is_kept_off_a_queue_that_sends_its_jobs_away(sent: FleetSt
     assert answer(manifest, sent, "east").verdict is Verdict.ADMITTED
 
 
-def test_job_that_somebody_else_manages_is_not_sent(sent: FleetState) -> None:
+def test_job_that_another_controller_manages_is_not_sent(sent: FleetState) -> None:
     found = answer(research_job(ONE, managedBy="example.org/other"), sent)
     assert reasons(found) == [AdmissionReason.NOT_SENT]
     assert answer(research_job(ONE, managedBy="kueue.x-k8s.io/multikueue"), sent).verdict is Verdict.ADMITTED
@@ -261,7 +261,7 @@ def test_misspelt_queue_gets_a_suggestion(plain: FleetState) -> None:
     assert found.issues[0].problem == "there is no LocalQueue jobs/reserach; did you mean research?"
 
 
-def test_objections_of_a_queue_are_told_at_once() -> None:
+def test_admission_issues_of_a_queue_are_reported_at_once() -> None:
     manifest = research_job(TEN, labels={"kueue.x-k8s.io/priority-class": "high"})
     stopped = state_of(FLAVOR, research_queue(stopPolicy="Hold"), TENANT)
     found = answer(manifest, stopped, "east")
@@ -269,7 +269,7 @@ def test_objections_of_a_queue_are_told_at_once() -> None:
     assert found.verdict is Verdict.NEVER
 
 
-def test_capacity_that_nobody_saw_is_unknown_offline() -> None:
+def test_unseen_capacity_is_unknown_offline() -> None:
     seen = observed_flavor("cpu", "nodes", nodeLabels={"pool": "cpu"})
     found = answer(research_job(ONE), state_of(seen, QUEUE, TENANT), "east")
     assert (found.verdict, reasons(found)) == (Verdict.UNKNOWN, [AdmissionReason.NOT_SEEN])
@@ -286,14 +286,14 @@ def test_queue_that_is_made_of_pools_is_unknown_offline() -> None:
     assert (found.verdict, reasons(found)) == (Verdict.UNKNOWN, [AdmissionReason.NOT_SEEN])
 
 
-def test_namespace_whose_labels_nobody_knows_is_unknown_offline() -> None:
+def test_namespace_whose_labels_are_unknown_is_unknown_offline() -> None:
     selecting = research_queue(namespaceSelector={"matchLabels": {"team": "a"}})
     local = annotated(local_queue("research", "jobs", "research"), {CLUSTERS: "east"})
     found = answer(research_job(ONE), state_of(FLAVOR, selecting, local), "east")
     assert (found.verdict, reasons(found)) == (Verdict.UNKNOWN, [AdmissionReason.NOT_SEEN])
 
 
-def test_check_of_others_is_told_as_a_note() -> None:
+def test_check_of_others_is_reported_as_a_note() -> None:
     asking_others = research_queue(admissionChecks=["budget"])
     budget = native("AdmissionCheck", "budget", {"controllerName": "example.org/b"}, "workers")
     found = answer(research_job(ONE), state_of(FLAVOR, TENANT, asking_others, budget), "east")
@@ -350,7 +350,7 @@ def test_cohorts_that_are_their_own_ancestors_admit_nothing(plain: FleetState) -
     assert (found.verdict, reasons(found)) == (Verdict.NEVER, [AdmissionReason.INACTIVE])
 
 
-def test_what_is_not_played_is_told_as_a_note(plain: FleetState) -> None:
+def test_what_is_not_played_is_reported_as_a_note(plain: FleetState) -> None:
     state = plain.clusters[EAST]
     settings = replace(state.facts.settings, transformed=frozenset({"cpu"}))
     fleet = replace(plain, clusters={EAST: replace(state, facts=replace(state.facts, settings=settings))})

@@ -58,12 +58,12 @@ def test_flavors_are_chosen_in_the_order_of_the_queue(name: str, count: int, fla
     assert (assigned.count, assigned.flavors) == (count, flavors)
 
 
-def test_partial_admission_is_told_as_a_note() -> None:
+def test_partial_admission_is_reported_as_a_note() -> None:
     case = next(case for case in CASES if case.name == "partial")
     assert answered(case).notes == ("2 of 7 pods would start (partial admission)",)
 
 
-def test_pods_that_ask_for_nothing_are_told_as_a_note() -> None:
+def test_pods_that_ask_for_nothing_are_reported_as_a_note() -> None:
     case = next(case for case in CASES if case.name == "nothing")
     assert answered(case).notes == ("its pods request nothing, so they use no quota",)
 

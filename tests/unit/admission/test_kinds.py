@@ -46,7 +46,7 @@ def counts(manifest: Document) -> dict[str, tuple[int, int]]:
         ({"completions": 10}, 1),
     ],
 )
-def test_job_runs_no_more_pods_than_it_completes(spec: Document, pods: int) -> None:
+def test_job_runs_at_most_as_many_pods_as_it_completes(spec: Document, pods: int) -> None:
     assert counts(job("a", ONE, **spec)) == {"main": (pods, 1000)}
 
 
@@ -152,7 +152,7 @@ def test_mini_cluster_is_read_as_the_job_of_its_operator() -> None:
 @pytest.mark.parametrize(
     "manifest", [{}, {"kind": "Job"}, {"apiVersion": "v1", "kind": "ConfigMap"}, {"apiVersion": "ray.io/v1", "kind": 7}]
 )
-def test_what_is_no_job_is_left_alone(manifest: Document) -> None:
+def test_what_is_not_a_job_is_left_alone(manifest: Document) -> None:
     assert read_submission(manifest) is None
 
 

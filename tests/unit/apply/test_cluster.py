@@ -88,7 +88,7 @@ def test_cohorts_are_written_until_one_fails() -> None:
     assert others == [Outcome(one.ref, Action.UPDATE, problem, attempts=0) for one in cohorts[2:]]
 
 
-def test_change_without_a_manifest_is_told_and_keeps_no_other_back() -> None:
+def test_change_without_a_manifest_is_reported_and_keeps_no_other_back() -> None:
     """What a plan does not say cannot be written; cohorts alone wait for one another."""
     told: list[Outcome] = []
     queues = [change(Action.UPDATE, Reason.CHANGED, name, wave=wave) for wave, name in enumerate("ab")]

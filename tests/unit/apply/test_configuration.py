@@ -121,7 +121,7 @@ def test_last_words_are_the_error_of_the_last_line(log: str, words: str) -> None
     assert _last_words(log) == words
 
 
-def test_exit_code_is_told_unless_it_is_success() -> None:
+def test_exit_code_is_reported_unless_it_is_success() -> None:
     assert (_exit_text({"exitCode": 1}), _exit_text({"exitCode": 0}), _exit_text({})) == ("exit code 1", "", "")
 
 

@@ -60,7 +60,7 @@ def test_without_removals_nothing_goes_or_begins_to(action: Action, reason: Reas
         (Reason.IN_USE, "MultiKueueConfig", False),
     ],
 )
-def test_change_of_the_manager_is_put_off_where_workers_must_wait(
+def test_change_of_the_manager_is_blocked_where_workers_must_wait(
     reason: Reason, kind: str, *, is_put_off: bool
 ) -> None:
     assert _is_blocked(change(Action.HOLD, reason, kind=kind)) is is_put_off
@@ -111,7 +111,7 @@ def test_rollout_waits_for_workers_that_are_not_done() -> None:
     )
 
 
-def test_cluster_that_failed_stays_behind_and_stops_no_other() -> None:
+def test_cluster_that_failed_is_left_out_and_stops_no_other() -> None:
     asked = []
 
     def step(_port: Any, cluster: Any, before: ClusterOutcome, _policy: RetryPolicy) -> ClusterOutcome:
@@ -137,7 +137,7 @@ def test_nothing_is_deleted_after_a_write_that_failed() -> None:
     assert _finish(ignore_progress, NO_PORT, part(HUB, DELETE), FAILED, RetryPolicy()) is FAILED
 
 
-def test_deletes_that_come_later_are_told() -> None:
+def test_deletes_that_come_later_are_reported() -> None:
     def finish(_port: Any, _cluster: Any, before: ClusterOutcome, _policy: RetryPolicy) -> ClusterOutcome:
         return replace(before, problem="finished")
 

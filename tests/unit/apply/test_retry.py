@@ -58,7 +58,7 @@ def test_last_error_says_whether_others_need_to_try(error: ClusterError, *, is_s
     assert (policy.is_spent.is_set(), policy.is_silent.is_set()) == (is_spent, is_silent)
 
 
-def test_request_after_patience_was_spent_is_sent_once() -> None:
+def test_request_after_the_timeout_is_sent_once() -> None:
     sent: list[int] = []
     policy = patient()
     policy.is_spent.set()
@@ -106,7 +106,7 @@ def test_pauses_grow_no_longer_than_the_longest() -> None:
     assert answer == ("done", 13)
 
 
-def test_patience_of_one_cluster_is_not_spent_by_another() -> None:
+def test_retry_budget_of_one_cluster_is_not_spent_by_another() -> None:
     whole = patient(timedelta(seconds=7))
     one, other = whole.for_one_cluster(), whole.for_one_cluster()
     one.is_spent.set()

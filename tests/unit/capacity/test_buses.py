@@ -37,12 +37,12 @@ def test_period_of_a_pool_is_not_the_outage_that_it_once_had(pauses: tuple[float
         (TextRef(namespace="keys", name="nats", key="x"), "secret keys/nats: its cluster"),
     ],
 )
-def test_secret_that_cannot_be_read_is_told_by_its_place(ref: TextRef, problem: str) -> None:
+def test_secret_that_cannot_be_read_is_reported_by_its_place(ref: TextRef, problem: str) -> None:
     with pytest.raises(BusError, match=problem):
         find_login(Bus("nats:4222", "nats", NatsConnection(("nats",), password=ref)))
 
 
-def test_certificate_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_certificate_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text("no certificate")
     with pytest.raises(BusError, match="tls: "):
         find_login(Bus("n", "nats", NatsConnection(("nats",), ca=TextRef(file=str(tmp_path / "ca.pem")))))

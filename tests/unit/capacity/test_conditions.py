@@ -29,14 +29,14 @@ def used(queue: str, cpu: str) -> dict[UsageKey, Any]:
     return {UsageKey(EAST, queue, "a"): amounts(cpu=cpu)}
 
 
-def test_usage_above_the_quota_of_a_lonely_queue_is_told() -> None:
+def test_usage_above_the_quota_of_a_lonely_queue_is_reported() -> None:
     objects = [quota_object("ClusterQueue", "q", "4")]
     assert list(find_overcommit(objects, used("q", "4"))) == []
     (told,) = find_overcommit(objects, used("q", "5"))
     assert told.startswith("east: queue q: flavor a: 5 cpu are in use, the quota is 4")
 
 
-def test_borrowing_is_no_overcommit() -> None:
+def test_borrowing_is_not_overcommit() -> None:
     objects = [
         quota_object("ClusterQueue", "q", "1", cohortName="c"),
         quota_object("ClusterQueue", "r", "9", cohortName="c"),
@@ -65,22 +65,22 @@ def test_cycle_of_cohorts_ends() -> None:
     assert len(list(find_overcommit(objects, used("q", "2")))) == 1
 
 
-def test_usage_of_a_flavor_without_any_quota_is_told() -> None:
+def test_usage_of_a_flavor_without_any_quota_is_reported() -> None:
     assert len(list(find_overcommit([quota_object("ClusterQueue", "q", None)], used("q", "1")))) == 1
 
 
-def test_queue_of_others_is_not_judged() -> None:
+def test_queue_of_others_is_not_checked() -> None:
     assert list(find_overcommit([], used("q", "5"))) == []
 
 
-def test_silent_source_is_told_with_its_time() -> None:
+def test_silent_source_is_reported_with_its_time() -> None:
     known = remembered()
     assert list(find_silent(known)) == []
     (told,) = find_silent(merge(known, look(at(300)), rules()))
     assert told.startswith("nats:4222/interlink.resources.cnaf: not seen since 2026-01-31T12:00:00+00:00")
 
 
-def test_what_is_not_observed_is_told_with_its_time() -> None:
+def test_what_is_not_observed_is_reported_with_its_time() -> None:
     known, policy = remembered(NODES), rules(source=NODES)
     assert list(find_unobserved(known, look(at(300), seen(NODES, at(300), 8)), policy)) == []
     later = look(at(300))
@@ -93,7 +93,9 @@ def test_what_is_not_observed_is_told_with_its_time() -> None:
     ("second", "listened", "is_reported"),
     [(300, 40, True), (300, 32, False), (300, 3600, False), (60, 40, False), (300, 0, False)],
 )
-def test_pool_that_was_not_listened_for_long_enough_is_told(second: int, listened: int, *, is_reported: bool) -> None:
+def test_pool_that_was_not_listened_for_long_enough_is_reported(
+    second: int, listened: int, *, is_reported: bool
+) -> None:
     """A pool that is heard every half a minute, where a run of 40 s did not hear it: that may be chance."""
     once = look(at(second), listened={BUS: timedelta(seconds=listened)} if listened else {})
     told = list(find_unobserved(merge(remembered(), once, rules()), once, rules()))

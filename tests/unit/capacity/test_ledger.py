@@ -116,7 +116,7 @@ def test_silent_pool_is_dropped_only_when_it_is_old_and_unused() -> None:
 
 
 @pytest.mark.parametrize("listened", [{}, {BUS: timedelta(seconds=64.9)}, {"other:4222": LONG}])
-def test_silence_counts_only_while_somebody_listened(listened: dict[str, timedelta]) -> None:
+def test_silence_counts_only_while_kfleet_listened(listened: dict[str, timedelta]) -> None:
     """However long ago the ledger says that the pool was seen: 65 s are two of its periods and a little."""
     ledger = merge(remembered(), look(at(10_000), listened=listened, unused=UNUSED), rules())
     assert granted(ledger) == "100"
@@ -155,7 +155,7 @@ def test_capacity_that_had_become_less_stays_where_it_was_while_it_is_not_observ
     assert granted(merge(lower, look(at(1000)), policy), NODES) == "100"
 
 
-def test_source_that_nobody_asks_for_is_forgotten() -> None:
+def test_source_that_is_not_asked_for_is_forgotten() -> None:
     assert merge(remembered(), look(at(1), seen(POOL, at(1), 7)), rules(source=NODES)) == EMPTY
 
 
@@ -196,7 +196,7 @@ def test_ledger_by_a_clock_that_was_set_says_the_same() -> None:
         assert merge(after, look(at(second) + jump, moved), policy) == shifted(by_old, jump), second
 
 
-def test_order_of_pools_is_that_of_their_first_sighting() -> None:
+def test_order_of_pools_is_that_of_their_first_sample() -> None:
     other = SourceKey(POOL.kind, PoolKey(BUS, "interlink.resources", "aachen"))
     policy = type(rules())(rules().policy, {POOL: timedelta(60), other: timedelta(60)})
     both = merge(remembered(), look(at(1), seen(other, at(1), 1), seen(POOL, at(1), 1)), policy)

@@ -83,7 +83,7 @@ def test_queues_without_a_pool_are_on_hold_and_have_no_flavor() -> None:
     assert desired.gaps == ()
 
 
-def test_pools_that_nobody_listened_to_are_a_gap() -> None:
+def test_pools_that_were_not_listened_to_are_a_gap() -> None:
     gaps = compute_desired(spec_of(MASTER)).gaps
     assert [str(gap) for gap in gaps] == ["hub: MasterQueue main: its pools: not observed"]
 
@@ -125,7 +125,7 @@ def test_two_limits_for_the_same_branch_are_the_smaller_one(first: int, second: 
     assert [one.get("borrowingLimit") for one in group["flavors"][0]["resources"]] == [None, None, "7", None]
 
 
-def test_names_that_meet_are_told_and_the_first_one_stays() -> None:
+def test_names_that_meet_are_reported_and_the_first_one_stays() -> None:
     more = "  - {name: nats-a, natsFlavor: {natsConnector: nats, natsSubject: s, virtualNode: vk, pools: [b]}}\n"
     desired = desired_with(pool("a-b"), pool("b"), master=MASTER.replace("nats://u:p@nats:4222", "nats") + more)
     names = [entry.ref.name for entry in desired.objects if entry.ref.kind == "ResourceFlavor"]
@@ -133,7 +133,7 @@ def test_names_that_meet_are_told_and_the_first_one_stays() -> None:
     assert [gap.what for gap in desired.gaps] == ["MasterQueue main: pool b"]
 
 
-def test_pool_that_jobs_cannot_be_sent_to_is_told() -> None:
+def test_pool_that_jobs_cannot_be_sent_to_is_reported() -> None:
     named = MASTER.replace('poolRegExp: ".*"', f"pools: [a b, {'x' * 64}, cnaf]")
     desired = desired_with(pool("a b"), pool("x" * 64), pool("cnaf"), master=named)
     assert list(quotas_of(desired, QUEUE)) == ["main-nats-cnaf"]
@@ -195,7 +195,7 @@ def test_queue_that_the_spec_alone_makes_too_large_cannot_be_written() -> None:
         written(queue, offline_api(spec_of(MASTER).clusters[0]))
 
 
-def test_what_observations_decide_is_told_from_what_the_spec_does() -> None:
+def test_what_observations_decide_is_distinguished_from_what_the_spec_does() -> None:
     def origin(desired: Desired, ref: str = QUEUE) -> str:
         return next(entry.origin for entry in desired.objects if str(entry.ref) == ref)
 

@@ -39,7 +39,7 @@ def test_nodes_are_added_up_by_the_flavor_whose_labels_they_carry() -> None:
 
 
 @pytest.mark.parametrize("lost", [gpu_node(is_usable=False), gpu_node(taints=(TAINT,))])
-def test_node_that_takes_no_jobs_does_not_count_and_is_no_stranger(lost: Node) -> None:
+def test_node_that_takes_no_jobs_does_not_count_and_is_not_reported_as_unknown(lost: Node) -> None:
     counted = count([lost], [node_flavor()])
     assert (counted.capacities, counted.unmatched) == ({"gpu": amounts(cpu=0)}, ())
 
@@ -55,7 +55,7 @@ def test_tainted_node_counts_for_a_flavor_that_bears_the_taint(more: Document) -
     assert count([gpu_node(taints=(TAINT,))], [node_flavor(**more)]).capacities == {"gpu": amounts(cpu=8)}
 
 
-def test_soft_taint_is_no_obstacle() -> None:
+def test_soft_taint_keeps_no_job_away() -> None:
     soft = {**TAINT, "effect": "PreferNoSchedule"}
     assert count([gpu_node(taints=(soft,))], [node_flavor()]).capacities == {"gpu": amounts(cpu=8)}
 

@@ -49,7 +49,7 @@ def test_pool_that_gives_nothing_is_recalled_only_where_it_is_used() -> None:
     assert list(recalled(gone, used=frozenset({"main-nats-cnaf"}))) == ["cnaf"]
 
 
-def test_pool_that_nobody_asks_for_any_more_is_forgotten() -> None:
+def test_pool_that_is_no_longer_asked_for_is_forgotten() -> None:
     assert recalled(pool("cnaf"), master=MASTER.replace('".*"', "^lyon$")) == {}
 
 

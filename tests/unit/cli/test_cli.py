@@ -32,7 +32,7 @@ def test_version_is_found_where_people_look_for_it(kfleet: Kfleet) -> None:
     assert kfleet("--version").stdout == kfleet("version").stdout.splitlines(keepends=True)[0]
 
 
-def test_closed_pipe_is_no_error() -> None:
+def test_closed_pipe_is_not_an_error() -> None:
     command = f"{Path(sys.executable).parent / 'kfleet'} render --path fleet | head -1"
     answer = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=False, cwd=ROOT)
     assert answer.stdout == "---\n"

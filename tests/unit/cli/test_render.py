@@ -74,7 +74,7 @@ def test_render_writes_one_file_per_object_and_removes_its_own_old_ones(example:
     assert (example / "out" / "notes.txt").read_text() == "mine"
 
 
-def test_render_never_writes_into_a_folder_of_somebody_else(example: Path, capsys: Capture) -> None:
+def test_render_never_writes_into_a_folder_of_another_owner(example: Path, capsys: Capture) -> None:
     (example / "out").mkdir()
     (example / "out" / "mine.yaml").write_text("a: 1")
     assert cli.execute(["render", "-o", "dir=out"]) == 1

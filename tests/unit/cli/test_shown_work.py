@@ -7,13 +7,13 @@ from reconciler.plan.outcome import Outcome
 from reconciler.state.applyset import Inventory, SetName
 
 
-def change_of(name: str) -> Change:
+def created(name: str) -> Change:
     return Change(Ref(ClusterName("hub"), "", "ConfigMap", "x", name), Action.CREATE, Reason.MISSING, 0)
 
 
 def test_changes_are_counted_cluster_by_cluster_as_they_are_tried() -> None:
-    changes = tuple(change_of(name) for name in ("a", "b"))
-    kept = change_of("c")._replace(action=Action.KEEP)
+    changes = tuple(created(name) for name in ("a", "b"))
+    kept = created("c")._replace(action=Action.KEEP)
     part = ClusterPlan(ClusterName("hub"), "uid", (*changes, kept), SetName("test", "x"), Inventory())
     told: list[tuple[str, str]] = []
     tell = count_changes(Plan("test", "", (part,)), lambda cluster, step: told.append((cluster, step)))

@@ -103,7 +103,7 @@ def test_plugin_is_found_on_the_path_as_well(tmp_path: Path, monkeypatch: pytest
     assert access(tmp_path, command="plugin").token == TOKEN
 
 
-def test_plugin_is_told_its_arguments_variables_and_cluster(tmp_path: Path) -> None:
+def test_plugin_gets_its_arguments_variables_and_cluster(tmp_path: Path) -> None:
     told = tmp_path / "told"
     plugin(
         tmp_path,

@@ -50,6 +50,6 @@ def test_folder_that_is_none_is_named(tmp_path: Path) -> None:
         read_folder(str(tmp_path / "nowhere"))
 
 
-def test_folder_skips_what_is_no_file(tmp_path: Path) -> None:
+def test_folder_skips_what_is_not_a_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.yaml")
     assert read_folder(str(tmp_path)).files == {}

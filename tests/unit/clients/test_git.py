@@ -126,7 +126,7 @@ def test_merge_base_is_where_two_revisions_parted(repo: Path) -> None:
         assert repository.merge_base("main", "feature") == base
 
 
-def test_merge_base_of_strangers_is_an_error(repo: Path) -> None:
+def test_merge_base_of_unrelated_histories_is_an_error(repo: Path) -> None:
     run(repo, "checkout", "--quiet", "--orphan", "stranger")
     commit(repo, fleet__a="a: 2")
     with open_repository(str(repo)) as repository, pytest.raises(GitError, match="have no commit in common"):
@@ -148,7 +148,7 @@ def test_revision_that_is_none_is_named(repo: Path, revision: str) -> None:
         ("fleet/a.yaml", "is not a folder"),
     ],
 )
-def test_path_that_is_no_folder_is_named(repo: Path, path: str, problem: str) -> None:
+def test_path_that_is_not_a_folder_is_named(repo: Path, path: str, problem: str) -> None:
     with pytest.raises(GitError, match=problem):
         read(repo, path=path)
 

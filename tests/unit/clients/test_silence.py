@@ -94,7 +94,7 @@ def test_server_that_is_asked_again_still_has_a_collection_that_hangs(kept: Sile
     assert not kept.is_kept("/apis") and kept.is_kept(SECRETS)
 
 
-def test_patience_longer_than_any_pause_is_kept(clock: Clock) -> None:
+def test_timeout_longer_than_any_pause_is_kept(clock: Clock) -> None:
     kept = Silence(timedelta(seconds=2 * LONGEST))
     for _ in range(3):
         kept.note_hang(SECRETS)

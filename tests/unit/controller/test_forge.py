@@ -32,6 +32,6 @@ def test_forge_is_found(remote: str, options: str, kind: str, api: str, project:
         ("https://github.com/a/f", "svn", "--forge svn: 'svn' is not a forge"),
     ],
 )
-def test_forge_that_cannot_be_found_is_told(remote: str, options: str, problem: str) -> None:
+def test_forge_that_cannot_be_found_is_reported(remote: str, options: str, problem: str) -> None:
     with pytest.raises(EdgeError, match=problem):
         find_forge(remote, options)

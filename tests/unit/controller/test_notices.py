@@ -19,7 +19,7 @@ def notices(
     return find_notices(plan, tuple(map(Condition, conditions)), health_issues, problem)
 
 
-def test_condition_whose_numbers_change_is_no_news() -> None:
+def test_condition_whose_numbers_change_is_not_news() -> None:
     before = notices(PLAN, OVERCOMMIT.format("worker-1", 1, "12", "9"), "nats: 1 messages were ignored: too long")
     after = notices(
         PLAN, OVERCOMMIT.format("worker-1", 1, "1500m", "1.5Gi"), "nats: 203 messages were ignored: too long"
@@ -34,7 +34,7 @@ def test_condition_about_something_else_is_news() -> None:
         assert notices(PLAN, OVERCOMMIT.format(cluster, flavor, "12", "9")) - before
 
 
-def test_gap_is_told_once_whatever_the_server_answers() -> None:
+def test_gap_is_reported_once_whatever_the_server_answers() -> None:
     before = notices(replace(PLAN, gaps=(Gap(EAST, "the cluster", "no answer within 5 s"),)))
     after = notices(replace(PLAN, gaps=(Gap(EAST, "the cluster", "connection refused"),)))
     assert [one.message for one in before] == ["east: the cluster: no answer within 5 s"]
@@ -47,7 +47,7 @@ def test_newer_commit_that_is_not_followed_either_is_news() -> None:
     assert second - first
 
 
-def test_of_a_thousand_ailments_some_are_told_and_the_rest_counted() -> None:
+def test_of_a_thousand_health_issues_some_are_reported_and_the_rest_counted() -> None:
     refs = (Ref(HUB, "kueue.x-k8s.io", "ClusterQueue", "", f"q{number:04}") for number in range(1000))
     found = notices(
         PLAN, "a pool is silent", health_issues=tuple(HealthIssue(ref, "", "not looked at yet") for ref in refs)
@@ -58,7 +58,7 @@ def test_of_a_thousand_ailments_some_are_told_and_the_rest_counted() -> None:
     assert len({*told}) == 12
 
 
-def test_obstacles_and_ailments_are_told() -> None:
+def test_preflight_issues_and_health_issues_are_reported() -> None:
     ref = Ref(HUB, "kueue.x-k8s.io", "MultiKueueCluster", "", "east")
     health_issue = HealthIssue(
         ref, "ClientConnectionFailed", "dial tcp: port 4711", "No connection (port 4711).", "Look there."
@@ -84,12 +84,12 @@ def of_pool(subject: str, message: str) -> frozenset[Notice]:
     return find_notices(PLAN, (condition,), (), "")
 
 
-def test_pool_whose_bad_message_changes_its_words_is_no_news() -> None:
+def test_pool_whose_bad_message_changes_its_words_is_not_news() -> None:
     assert of_pool("pools.a", "says 'kaput-abc'") == of_pool("pools.a", "says 'kaput-abd'")
     assert of_pool("pools.a", "is not JSON") != of_pool("pools.b", "is not JSON")
 
 
-def test_pools_of_a_bus_are_told_a_few_times_in_a_while_however_they_come_and_go() -> None:
+def test_pools_of_a_bus_are_reported_a_few_times_in_a_while_however_they_come_and_go() -> None:
     now = 0.0
     told, other = Told(lambda: now), notices(PLAN, "another condition")
     found = [told.news(of_pool(f"pools.{number}", "is not JSON") | other) for number in range(100)]

@@ -27,7 +27,7 @@ class SlowWork:
         self.go_on.wait(60)
 
 
-def test_publishing_keeps_nobody_waiting_and_is_awaited_at_the_end() -> None:
+def test_publishing_blocks_no_other_work_and_is_awaited_at_the_end() -> None:
     work = SlowWork()
     publishing = Publishing(work)
     publishing.begin(SPEC, {}, str)

@@ -50,7 +50,7 @@ def test_fleet_that_is_as_wanted_is_applied() -> None:
     ]
 
 
-def test_write_that_failed_is_told_with_its_object() -> None:
+def test_write_that_failed_is_reported_with_its_object() -> None:
     spec = parse(QUEUE)
     ref = compute_desired(spec).objects[0].ref
     outcome = ClusterOutcome(HUB, (Outcome(ref, Action.CREATE, "the webhook is down"),))
@@ -62,7 +62,7 @@ def test_write_that_failed_is_told_with_its_object() -> None:
     assert (broken.result, broken.message) == (Result.FAILED, "no inventory")
 
 
-def test_refusal_is_told() -> None:
+def test_refusal_is_reported() -> None:
     spec = parse(QUEUE, "kind: Fleet\nmetadata: {name: test}\nspec: {policy: {prune: {maxDeletes: 0}}}\n")
     status = told(replace(spec, objects=spec.objects[1:]), applied_clusters(spec))
     assert status.result is Result.REFUSED
@@ -111,7 +111,7 @@ def test_newer_revision_that_is_refused_has_a_status_of_its_own() -> None:
     assert second.description == "not followed: it is not signed"
 
 
-def test_cycle_that_ended_in_an_error_is_told_in_few_words() -> None:
+def test_cycle_that_ended_in_an_error_is_reported_in_few_words() -> None:
     status = failed_status(parse(QUEUE), "x\n" * 1000, GOOD)
     assert status.result is Result.FAILED
     assert len(status.content["message"]) == LONGEST

@@ -15,7 +15,7 @@ from tests.repositories import example_repository
 from tests.support import eventually
 
 
-def test_repository_that_is_gone_for_a_while_is_told_when_it_goes_and_when_it_is_back(
+def test_repository_that_is_gone_for_a_while_is_reported_when_it_goes_and_when_it_is_back(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "reconciler.controller.revisions")
@@ -34,7 +34,7 @@ def test_repository_that_is_gone_for_a_while_is_told_when_it_goes_and_when_it_is
     eventually(lambda: caplog.messages == ["revision", "revision", "the repository can be read again"])
 
 
-def test_repository_that_is_not_fetched_for_long_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repository_that_is_not_fetched_for_long_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     repository = example_repository(tmp_path / "repository")
     followed = Revisions(Source(repository.as_uri()), timedelta(hours=1), lambda _: None)
     assert (followed.unready, followed.state.is_known) == ("no revision has been read yet", False)
@@ -69,7 +69,7 @@ def test_restarted_controller_goes_on_where_a_killed_fetch_left_a_lock(
             (clone / lock).touch()
 
 
-def test_group_of_errors_is_told_in_their_words_and_a_defect_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_group_of_errors_is_reported_in_their_words_and_a_defect_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     errors = [KfleetError(f"problem {number}") for number in range(6)]
     assert text_of(ExceptionGroup("fleet spec", errors)) == "; ".join(f"problem {number}" for number in range(5))
     assert caplog.messages == []

@@ -63,7 +63,7 @@ def test_commit_without_a_signature_is_refused(repository: Path, ada: SshSigner)
     assert problem(repository, "HEAD", ada.keys) == f"{head[:12]} is not signed"
 
 
-def test_commit_of_a_stranger_is_refused(repository: Path, ada: SshSigner, tmp_path: Path) -> None:
+def test_commit_of_an_unknown_signer_is_refused(repository: Path, ada: SshSigner, tmp_path: Path) -> None:
     head = signed_commit(repository, ssh_signer(tmp_path / "keys", "eve"))
     assert problem(repository, "HEAD", ada.keys) == f"{head[:12]} is signed by a key that is not in {ada.keys}"
 
@@ -91,7 +91,7 @@ def test_openpgp_keys_are_taken_from_their_file_alone(
     assert "is signed by a key that" in problem(repository, "HEAD", keys)
 
 
-def test_keys_that_cannot_be_used_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_that_cannot_be_used_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(GitError, match="the signing keys cannot be read: no such file"):
         check_keys(str(tmp_path / "nothing"))
     broken = tmp_path / "broken.asc"

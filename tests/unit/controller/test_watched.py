@@ -111,7 +111,7 @@ def test_object_that_went_before_our_write_was_answered_does_not_come_back() -> 
     assert nodes.items() == [node_at(7)]
 
 
-def test_object_that_was_made_again_before_the_end_of_the_old_one_is_told_stays() -> None:
+def test_object_that_was_made_again_before_the_end_of_the_old_one_is_seen_stays() -> None:
     nodes = followed("1", node_at(1))
     nodes.begin_own("/api/v1/nodes/n")
     nodes.end_own("/api/v1/nodes/n", node_at(5))

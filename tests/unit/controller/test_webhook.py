@@ -26,20 +26,20 @@ def gitlab(_: bytes) -> dict[str, str]:
     return {"x-gitlab-event": "Push Hook", "x-gitlab-token": SECRET}
 
 
-def judged(headers: Mapping[str, str], body: bytes, revision: str = "main") -> PushAnswer:
+def decision_on(headers: Mapping[str, str], body: bytes, revision: str = "main") -> PushAnswer:
     return verify_push(Push(headers, body), SECRET, revision)
 
 
 @pytest.mark.parametrize("forge", [github, gitea, forgejo, gitlab])
 def test_push_of_each_forge_is_accepted(forge: Any) -> None:
     body = json.dumps(MAIN).encode()
-    assert judged(forge(body), body) == PushAnswer(PushResult.ACCEPTED, 202, "fetching refs/heads/main")
+    assert decision_on(forge(body), body) == PushAnswer(PushResult.ACCEPTED, 202, "fetching refs/heads/main")
 
 
 @pytest.mark.parametrize("forge", [github, gitea, forgejo])
 def test_body_that_was_changed_on_the_way_is_refused(forge: Any) -> None:
     headers = forge(json.dumps(MAIN).encode())
-    assert judged(headers, json.dumps({**MAIN, "ref": "refs/heads/other"}).encode()).status == 401
+    assert decision_on(headers, json.dumps({**MAIN, "ref": "refs/heads/other"}).encode()).status == 401
 
 
 def test_announcement_with_another_secret_or_none_is_refused() -> None:
@@ -53,8 +53,8 @@ def test_announcement_with_another_secret_or_none_is_refused() -> None:
         # One proof that holds does not cover for one that does not.
         {**github(body), "x-gitea-signature": "0" * 64},
     ]
-    assert {judged(headers, body).verdict for headers in foreign} == {PushResult.REFUSED}
-    assert {judged(headers, body).status for headers in foreign} == {401}
+    assert {decision_on(headers, body).verdict for headers in foreign} == {PushResult.REFUSED}
+    assert {decision_on(headers, body).status for headers in foreign} == {401}
 
 
 @pytest.mark.parametrize(
@@ -74,22 +74,27 @@ def test_push_counts_where_it_is_about_what_is_followed(
     revision: str, payload: Mapping[str, Any], verdict: PushResult
 ) -> None:
     body = json.dumps(payload).encode()
-    found = judged(github(body), body, revision)
+    found = decision_on(github(body), body, revision)
     assert (found.verdict, found.status) == (verdict, 202)
 
 
 def test_other_events_are_ignored() -> None:
-    assert judged(github(b"{}", "ping"), b"{}") == PushAnswer(PushResult.IGNORED, 202, "ignored: ping is not a push")
-    assert judged({"x-hub-signature-256": f"sha256={digest(b'')}"}, b"").message == "ignored: this event is not a push"
+    assert decision_on(github(b"{}", "ping"), b"{}") == PushAnswer(
+        PushResult.IGNORED, 202, "ignored: ping is not a push"
+    )
+    assert (
+        decision_on({"x-hub-signature-256": f"sha256={digest(b'')}"}, b"").message
+        == "ignored: this event is not a push"
+    )
 
 
 @pytest.mark.parametrize("body", [b"payload=%7B%7D", b"[1]", b"{}", b'{"ref": 1}', b"\xff"])
 def test_push_that_cannot_be_read_is_refused(body: bytes) -> None:
-    found = judged(github(body), body)
+    found = decision_on(github(body), body)
     assert (found.verdict, found.status) == (PushResult.REFUSED, 400)
 
 
-def test_secret_that_is_not_there_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secret_that_is_not_there_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FULL", " text\n")
     monkeypatch.setenv("EMPTY", "")
     (tmp_path / "binary").write_bytes(b"\xff\xfe")

@@ -11,25 +11,25 @@ NIGHT = queue("night", quota("cpu", {"cpu": 10}), cohort="science")
 LOST = tenant("lost", "nowhere")
 
 
-def test_finding_of_the_base_is_no_news() -> None:
+def test_finding_of_the_base_is_not_news() -> None:
     lint = compare((CPU, NIGHT, LOST), (CPU, NIGHT, LOST)).lint
     assert (lint.brought, lint.gone) == ((), 0)
     assert lint.errors == 1
 
 
-def test_finding_whose_line_and_file_moved_is_no_news() -> None:
+def test_finding_whose_line_and_file_moved_is_not_news() -> None:
     base = side(CPU, NIGHT, LOST, revision=BEFORE)
     head = side(LOST, "# a line\n# and another\n" + yaml_of(CPU), NIGHT, path="fleet/moved.yaml")
     assert {one.place for one in base.findings}.isdisjoint(one.place for one in head.findings)
     assert compare_sides(base, head).lint.brought == ()
 
 
-def test_finding_whose_words_changed_is_no_news() -> None:
+def test_finding_whose_words_changed_is_not_news() -> None:
     lint = compare((CPU, NIGHT, LOST), (CPU, NIGHT, tenant("lost", "elsewhere"))).lint
     assert (lint.brought, lint.gone) == ((), 0)
 
 
-def test_finding_whose_entry_moved_in_its_list_is_no_news() -> None:
+def test_finding_whose_entry_moved_in_its_list_is_not_news() -> None:
     one = queue("night", quota("none", {"cpu": 1}), quota("cpu", {"cpu": 10}))
     two = queue("night", quota("cpu", {"cpu": 10}), quota("none", {"cpu": 1}))
     lint = compare((CPU, one), (CPU, two)).lint
@@ -48,7 +48,7 @@ def test_finding_that_goes_is_counted() -> None:
     assert (lint.brought, lint.gone, lint.errors) == ((), 1, 0)
 
 
-def test_finding_whose_file_and_entry_moved_is_no_news() -> None:
+def test_finding_whose_file_and_entry_moved_is_not_news() -> None:
     one = queue("night", quota("none", {"cpu": 1}), quota("cpu", {"cpu": 10}))
     two = queue("night", quota("cpu", {"cpu": 10}), quota("none", {"cpu": 1}))
     base, head = side(CPU, one, revision=BEFORE), side(CPU, two, path="fleet/moved.yaml")

@@ -54,7 +54,7 @@ def test_order_and_files_of_documents_do_not_matter() -> None:
     assert compare_sides(base, side(ASTRO, NIGHT, CPU, path="fleet/other.yaml")).is_empty
 
 
-def test_quantity_that_is_written_otherwise_is_no_difference() -> None:
+def test_quantity_that_is_written_otherwise_is_not_a_difference() -> None:
     again = queue("night", quota("cpu", {"cpu": "10000m"}), cohort="science")
     assert again != NIGHT
     assert compare((CPU, NIGHT), (CPU, again)).is_empty
@@ -144,7 +144,7 @@ def test_source_of_a_capacity_is_a_setting() -> None:
     assert fields == ["spec.capacity.resources", "spec.capacity.source"]
 
 
-def test_field_of_a_flavor_that_its_object_shows_is_no_setting() -> None:
+def test_field_of_a_flavor_that_its_object_shows_is_not_a_setting() -> None:
     diff = compare((CPU,), (flavor("cpu", {"cpu": 100}, nodeLabels={"class": "large"}),))
     assert diff.settings == () and diff.count(News.CHANGED) == 2
 

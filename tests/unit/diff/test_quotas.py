@@ -58,7 +58,7 @@ def test_new_queue_has_numbers_only_where_it_gets_something() -> None:
     ]
 
 
-def test_quota_of_a_cohort_is_told_as_such() -> None:
+def test_quota_of_a_cohort_is_shown_as_such() -> None:
     cohort = """apiVersion: kueue.x-k8s.io/v1beta1
 kind: Cohort
 metadata: {name: science, annotations: {kfleet.dev/clusters: east}}
@@ -111,7 +111,7 @@ def test_amount_is_read_as_it_is_written(nanos: int, millionths: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "many", "3 + many", "x + 5% of observed", "x% of observed"])
-def test_text_that_is_no_amount_is_refused(text: str) -> None:
+def test_text_that_is_not_an_amount_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"is not a quantity|Invalid literal"):
         read_amount(text)
 

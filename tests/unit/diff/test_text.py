@@ -77,7 +77,7 @@ def test_text_of_settings_alone_says_that_no_object_changes() -> None:
         (UNBASE, "the base cannot be read, so nothing can be compared with it:"),
     ],
 )
-def test_side_that_cannot_be_read_is_told_with_file_and_line(diff: FleetDiff, words: str) -> None:
+def test_side_that_cannot_be_read_is_reported_with_file_and_line(diff: FleetDiff, words: str) -> None:
     lines = diff_text(diff).splitlines()
     assert lines[:2] == [words, "  error: fleet/a.yaml:3: is no YAML [KF000]"]
     text = diff_markdown(diff)
@@ -124,7 +124,7 @@ def test_markdown_with_too_little_room_counts_the_rest() -> None:
     assert text.splitlines()[-4].startswith("and ")
 
 
-def test_markdown_lets_nobody_write_into_the_comment() -> None:
+def test_markdown_keeps_others_from_writing_into_the_comment() -> None:
     native = """apiVersion: v1
 kind: ConfigMap
 metadata: {name: x, namespace: default, annotations: {kfleet.dev/clusters: hub}}

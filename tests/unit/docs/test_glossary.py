@@ -103,6 +103,12 @@ def test_no_file_holds_a_word_that_was_replaced() -> None:
     assert [problem for path in searched_files() for problem in problems_in(path)] == []
 
 
+def test_no_name_of_a_test_holds_a_word_that_was_replaced() -> None:
+    names = [(path, one) for path in sorted((ROOT / "tests").rglob("*.py")) for one in names_in(path)]
+    assert len(names) > 4000
+    assert [f"{name(path)}: {one}" for path, one in names if words_in(one)] == []
+
+
 @pytest.mark.parametrize("place", SEARCHED)
 def test_each_searched_place_has_files(place: str) -> None:
     assert any(name(path).startswith(place) for path in searched_files())
@@ -129,6 +135,11 @@ def test_words_are_found_in_prose_and_in_names(line: str, found: list[str]) -> N
 def problems_in(path: Path) -> Iterator[str]:
     for line, word in words_in(path.read_text(errors="replace")):
         yield f"{name(path)}:{line}: {word!r}, instead: {REPLACED[word]}"
+
+
+def names_in(path: Path) -> list[str]:
+    """The name of a file, and those of its functions and classes."""
+    return [path.stem, *re.findall(r"^ *(?:def|class) (\w+)", path.read_text(), re.MULTILINE)]
 
 
 def words_in(text: str) -> list[tuple[int, str]]:

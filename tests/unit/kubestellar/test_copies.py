@@ -6,7 +6,9 @@ from typing import Any
 from reconciler.kubestellar.copies import find_closing, find_occupied, queues_to_close
 from reconciler.kubestellar.memory import ANNOTATION, Listed
 from reconciler.kubestellar.model import Placed, QueuedJob
+from reconciler.objects import Manifest
 from reconciler.spec.kubestellar import JOB
+from tests.builders import live_queue
 from tests.unit.kubestellar.queued_jobs import EAST, WEST, placed, placement_spec, pods, queued_job
 
 ONE = pods(1, {"cpu": "1"})
@@ -40,16 +42,10 @@ def test_worker_that_cannot_be_seen_is_not_free() -> None:
     )
 
 
-def live_queue(name: str = "old", *, is_stopped: bool = True, reserving: int = 0) -> dict[str, Any]:
-    active = {"type": "Active", "status": "False" if is_stopped else "True", "observedGeneration": 2}
-    policy = {"stopPolicy": "Hold"} if is_stopped else {}
-    return {
-        "apiVersion": "kueue.x-k8s.io/v1beta2",
-        "kind": "ClusterQueue",
-        "metadata": {"name": name, "generation": 2},
-        "spec": {"admissionChecksStrategy": {"admissionChecks": [{"name": f"kubestellar-{name}"}]}, **policy},
-        "status": {"conditions": [active], "reservingWorkloads": reserving},
-    }
+def closing_queue(name: str = "old", *, is_stopped: bool = True, reserving: int = 0) -> Manifest:
+    checks = {"admissionChecks": [{"name": f"kubestellar-{name}"}]}
+    policy = "Hold" if is_stopped else "None"
+    return live_queue(name, policy, is_active=not is_stopped, reserving=reserving, admissionChecksStrategy=checks)
 
 
 def test_queue_closes_until_it_is_stopped_and_nothing_of_it_is_anywhere() -> None:
@@ -60,21 +56,21 @@ def test_queue_closes_until_it_is_stopped_and_nothing_of_it_is_anywhere() -> Non
     def closing(queue: dict[str, Any], *jobs: QueuedJob) -> list[tuple[int, int]]:
         return [(one.downsynced, one.reserving) for one in find_closing([queue], jobs)]
 
-    assert closing(live_queue()) == []
-    assert closing(live_queue(), replace(running, queue="other")) == []
-    assert closing(live_queue(is_stopped=False)) == [(0, 0)]
-    assert closing(live_queue(reserving=1), gone) == [(0, 1)]
-    assert closing(live_queue(), running) == [(1, 0)]
-    assert closing(live_queue(), returning) == [(1, 0)]
-    assert closing(live_queue(), replace(returning, former=None)) == []
+    assert closing(closing_queue()) == []
+    assert closing(closing_queue(), replace(running, queue="other")) == []
+    assert closing(closing_queue(is_stopped=False)) == [(0, 0)]
+    assert closing(closing_queue(reserving=1), gone) == [(0, 1)]
+    assert closing(closing_queue(), running) == [(1, 0)]
+    assert closing(closing_queue(), returning) == [(1, 0)]
+    assert closing(closing_queue(), replace(returning, former=None)) == []
     # It was evicted a moment ago, and its copy still runs.
-    assert closing(live_queue(), replace(running, queue="", has_quota=False)) == [(1, 0)]
+    assert closing(closing_queue(), replace(running, queue="", has_quota=False)) == [(1, 0)]
 
 
 def test_queues_to_close_have_our_check_and_another_dispatch_or_none() -> None:
     spec = placement_spec()
     wanted = {**CHECK, "metadata": {"name": "kubestellar-q"}}
-    queues = [live_queue(), live_queue("q"), {**live_queue("other"), "spec": {}}]
+    queues = [closing_queue(), closing_queue("q"), {**closing_queue("other"), "spec": {}}]
     found = queues_to_close(spec, [CHECK, wanted], lambda: queues)
     assert [queue["metadata"]["name"] for queue in found] == ["old"]
     assert queues_to_close(spec, [wanted, {**CHECK, "spec": {"controllerName": "me"}}], lambda: queues) == ()
@@ -83,7 +79,7 @@ def test_queues_to_close_have_our_check_and_another_dispatch_or_none() -> None:
 def test_queue_closes_that_goes_over_from_multikueue() -> None:
     sending = {"metadata": {"name": "multikueue-q"}, "spec": {"controllerName": "kueue.x-k8s.io/multikueue"}}
     checks = {"admissionChecksStrategy": {"admissionChecks": [{"name": "multikueue-q"}]}}
-    queues = [{**live_queue(name, reserving=1), "spec": checks} for name in ("q", "of-another-dispatch")]
+    queues = [{**closing_queue(name, reserving=1), "spec": checks} for name in ("q", "of-another-dispatch")]
     found = queues_to_close(placement_spec(), [sending], lambda: queues)
     assert [queue["metadata"]["name"] for queue in found] == ["q"]
     assert [(one.name, one.is_sending, one.reserving) for one in find_closing(found, [])] == [("q", True, 1)]

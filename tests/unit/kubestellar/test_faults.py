@@ -61,13 +61,13 @@ def test_tainted_node_takes_only_jobs_that_tolerate_it() -> None:
     assert decided(placement_spec(), placement_look([queued_job("a", tolerant)], **nodes))["a"].cluster == EAST
 
 
-def test_cluster_without_nodes_is_no_accident() -> None:
+def test_cluster_without_nodes_is_not_an_accident() -> None:
     decision = decided(placement_spec(), placement_look([queued_job("a", pods(1, GPU))], east=[], west=[]))["a"]
     assert decision.verb is Verb.WAIT and "east: has no nodes; west: has no nodes" in decision.why
 
 
 @pytest.mark.parametrize("has_selector", [True, False])
-def test_cordoned_or_unready_node_counts_for_nobody(*, has_selector: bool) -> None:
+def test_cordoned_or_unready_node_does_not_count(*, has_selector: bool) -> None:
     one = pods(1, GPU)
     wanted = one if has_selector else replace(one, labels={})
     decision = decided(
@@ -204,20 +204,20 @@ def test_finished_copy_stays_until_its_status_is_back() -> None:
     assert decided(placement_spec(), placement_look([ended]))["a"].verb is Verb.STAY
 
 
-def test_job_of_a_queue_that_kubestellar_serves_no_more_leaves_its_cluster() -> None:
+def test_job_of_a_queue_that_kubestellar_no_longer_serves_leaves_its_cluster() -> None:
     there = replace(placed(queued_job("a", pods(1, GPU)), EAST), queue="other")
     decision = decided(placement_spec(), placement_look([there]))["a"]
     assert decision.verb is Verb.WITHDRAW and "queue other does not use KubeStellar" in decision.why
 
 
 @pytest.mark.parametrize("progress", [Progress.COMPLETE, Progress.FAILED])
-def test_end_on_the_worker_is_told(progress: Progress) -> None:
+def test_end_on_the_worker_is_reported(progress: Progress) -> None:
     decision = decided(placement_spec(), placement_look([placed(queued_job("a", pods(1, GPU)), EAST, progress)]))["a"]
     assert (decision.verb, decision.why) == (Verb.FINISH, f"{progress} on east")
 
 
 @pytest.mark.parametrize("change", [{"has_quota": False, "queue": ""}, {"queue": "other"}])
-def test_job_that_ended_and_lost_its_quota_before_anybody_looked_is_not_run_again(change: dict[str, Any]) -> None:
+def test_job_that_ended_and_lost_its_quota_before_the_first_look_is_not_run_again(change: dict[str, Any]) -> None:
     ended = replace(placed(queued_job("a", pods(1, GPU)), EAST, Progress.COMPLETE), **change)
     assert decided(placement_spec(), placement_look([ended]))["a"].verb is Verb.FINISH
     orphan = replace(ended, workload="")
@@ -256,7 +256,7 @@ def test_job_that_ran_once_is_not_moved_when_a_pod_is_not_ready_for_a_moment() -
     assert decided(placement_spec(), placement_look([running], **nodes))["a"].placed is None
 
 
-def test_late_job_stays_where_nobody_else_has_room_and_where_nothing_is_heard_of_it() -> None:
+def test_late_job_stays_where_no_other_cluster_has_room_and_where_nothing_is_heard_of_it() -> None:
     late = placed(queued_job("a", pods(1, GPU)), EAST, Progress.WAITING)
     assert decided(placement_spec(), placement_look([late], east=[node("n", BIG)], west=[]))["a"].verb is Verb.STAY
     unheard = replace(late, progress=Progress.UNKNOWN)
@@ -320,7 +320,7 @@ def test_job_waits_for_a_former_cluster_that_cannot_be_seen_and_says_why() -> No
     assert decision.why == "its former copy on east is not known to be gone: it cannot be seen (refused)"
 
 
-def test_queue_that_leaves_kubestellar_lets_its_jobs_end_and_sends_no_more() -> None:
+def test_queue_that_leaves_kubestellar_lets_its_jobs_end_and_sends_no_others() -> None:
     closing = Downsynced(closing=(ClosingQueue({"metadata": {"name": "q"}}, 1, 2),))
     jobs = [
         placed(queued_job("runs", pods(1, GPU)), EAST),
@@ -335,7 +335,7 @@ def test_queue_that_leaves_kubestellar_lets_its_jobs_end_and_sends_no_more() -> 
     assert found["stranded"].placed == Placed(ClusterName("north"))
 
 
-def test_job_that_cannot_be_carried_says_why() -> None:
+def test_job_that_cannot_be_downsynced_says_why() -> None:
     seen = placement_look([queued_job("a", pods(1, GPU), preflight_issue="half of it")], east=[node("n", BIG)])
     assert decided(placement_spec(), seen)["a"].why == "half of it"
 

@@ -26,7 +26,7 @@ UNREAD: Listed = "connection refused"
         (EAST, UNREAD, HERE, Former(WEST)),
     ],
 )
-def test_former_copy_is_where_it_is_seen_or_where_nobody_could_look(
+def test_former_copy_is_where_it_is_seen_or_where_no_answer_came(
     before: ClusterName | None, east: Listed, west: Listed, former: Former | None
 ) -> None:
     one = queued_job("a", pods(1, {"cpu": "1"}), before=Placed(before) if before else None)

@@ -143,7 +143,7 @@ def test_job_on_the_manager_tells_its_end_itself() -> None:
     assert not read_job(placement_spec(), REF, {"metadata": {}}, admitted_workload()).is_reported
 
 
-def test_job_that_cannot_be_carried_is_an_obstacle() -> None:
+def test_job_that_cannot_be_downsynced_is_a_preflight_issue() -> None:
     partly = read_job(
         placement_spec(), REF, {"metadata": {}}, admitted_workload(condition("QuotaReserved"), admitted=1)
     )
@@ -186,7 +186,9 @@ def test_progress_is_read_from_the_copy(kind: DownsyncKind, status: dict[str, An
 @pytest.mark.parametrize(
     ("ready", "progress"), [([1, 1], Progress.WAITING), ([1, 2], Progress.RUNNING), ([], Progress.WAITING)]
 )
-def test_progress_of_a_jobset_is_told_by_its_jobs_and_not_by_their_pods(ready: list[int], progress: Progress) -> None:
+def test_progress_of_a_jobset_is_read_from_its_jobs_and_not_from_their_pods(
+    ready: list[int], progress: Progress
+) -> None:
     spec = {"replicatedJobs": [{"name": "head"}, {"name": "workers", "replicas": 2}]}
     status = {"replicatedJobsStatus": [{"ready": count} for count in ready]}
     assert read_progress(JOBSET, {"spec": spec, "status": status}, 17) is progress

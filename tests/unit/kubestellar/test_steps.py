@@ -228,14 +228,14 @@ def test_ended_job_whose_workload_was_made_again_is_finished_again_and_not_place
     assert (condition["type"], condition["reason"]) == ("Finished", "Failed")
 
 
-def test_workload_whose_job_cannot_be_carried_is_told_so_itself() -> None:
+def test_workload_whose_job_cannot_be_downsynced_says_so_itself() -> None:
     ref = Ref(HUB, "kueue.x-k8s.io", "Workload", "team", "a")
     strange = replace(queued_job("a", pods(1, ONE), preflight_issue="its job is a Pod"), ref=ref)
     step = only_step(replace(placement_look([strange]), workloads={ref: checked_workload("a")}))
     assert step.writes[0].manifest["status"]["admissionChecks"][0]["message"] == "its job is a Pod"
 
 
-def test_waiting_job_is_told_once() -> None:
+def test_waiting_job_is_reported_once() -> None:
     live = manifest("a", {"template": {"spec": {}}})
     step = only_step(seen_of(queued_job("a", pods(1, ONE)), live, east=[], west=[]))
     assert step.verb is Verb.WAIT

@@ -102,7 +102,7 @@ def test_kind_of_the_core_group_has_none() -> None:
     assert JOB.path("ns", "n") == "/apis/batch/v1/namespaces/ns/jobs/n"
 
 
-def test_memory_that_somebody_else_wrote_does_no_harm() -> None:
+def test_memory_that_another_client_wrote_does_no_harm() -> None:
     placed = read_placed(job_with("east", '{"cluster": "east", "moves": -7}'))
     assert placed is not None and placed.cluster == EAST and placed.moves == 0
     assert read_placed(job_with("east", "[" * 100_000)) is None

@@ -36,7 +36,7 @@ def test_first_version_is_that_of_the_first_text_that_tells_one() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "19", "main", "0.19.x", "0.19 ", "v0.19.0\n", "\u0660.\u0661"])
-def test_parse_version_refuses_what_is_no_release(text: str) -> None:
+def test_parse_version_refuses_what_is_not_a_release(text: str) -> None:
     with pytest.raises(KueueVersionError, match="is not a release"):
         parse_version(text)
 
@@ -101,5 +101,7 @@ def test_kind_of_knows_kueues_objects_only(manifest: dict[str, object]) -> None:
         ({}, NEWEST),
     ],
 )
-def test_newest_release_is_told_by_the_versions_that_are_served(served: dict[str, str], release: KueueVersion) -> None:
+def test_newest_release_follows_from_the_versions_that_are_served(
+    served: dict[str, str], release: KueueVersion
+) -> None:
     assert newest_release(served) == release

@@ -28,7 +28,7 @@ def findings(controller: str, parameters: str = "") -> list[Finding]:
         "multikueue",
     ],
 )
-def test_controller_that_looks_like_multikueue_is_told_the_right_name(controller: str) -> None:
+def test_controller_that_looks_like_multikueue_gets_the_right_name(controller: str) -> None:
     (finding,) = findings(controller)
     assert finding.field == "spec.controllerName"
     assert finding.problem.startswith(f"Kueue has no controller {controller!r}: no status is ever set")
@@ -42,17 +42,17 @@ def test_controller_is_guessed_from_the_parameters_where_its_name_says_nothing()
     assert finding.hint.startswith(f"write {NODES}. ")
 
 
-def test_controller_in_the_domain_of_kubernetes_that_nobody_knows_is_found() -> None:
+def test_controller_in_the_domain_of_kubernetes_that_is_unknown_is_found() -> None:
     (finding,) = findings("kueue.x-k8s.io/budget")
     assert finding.hint.startswith(f"write {RIGHT} or {NODES}, or ")
 
 
-def test_controller_of_nodes_is_told_without_a_word_about_multikueue() -> None:
+def test_controller_of_nodes_is_reported_without_a_word_about_multikueue() -> None:
     (finding,) = findings("kueue.x-k8s.io/ProvisioningRequest")
     assert finding.hint == f"write {NODES}. It is immutable once the check is on a cluster"
 
 
 @pytest.mark.parametrize("controller", [RIGHT, NODES, "example.org/budget", "budget"])
-def test_controller_of_kueue_or_of_somebody_else_is_fine(controller: str) -> None:
+def test_controller_of_kueue_or_of_another_owner_is_fine(controller: str) -> None:
     assert findings(controller) == []
     assert findings("example.org/placement", "MultiKueueConfig") == []

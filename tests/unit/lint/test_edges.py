@@ -132,7 +132,7 @@ def test_targets_name_clusters_that_exist() -> None:
     assert finding.field == 'metadata.annotations["kfleet.dev/clusters"]'
 
 
-def test_namespace_of_which_only_the_name_is_known_is_not_judged_by_labels() -> None:
+def test_namespace_of_which_only_the_name_is_known_is_not_checked_by_labels() -> None:
     by_label = """\
 kind: LocalQueue
 metadata: {name: jobs, namespace: site, annotations: {kfleet.dev/clusters: workers}}

@@ -70,7 +70,7 @@ spec:
     assert rules_of(spare + master.replace("localFlavor: {}", "canLendTo: []")) == {"KF055", "KF083"}
 
 
-def test_overlap_of_equal_labels_is_told_once() -> None:
+def test_overlap_of_equal_labels_is_reported_once() -> None:
     found = find(flavors("nodeLabels: {pool: a}", "nodeLabels: {pool: a}"))
     assert [(finding.rule, finding.problem) for finding in found] == [
         ("KF056", "east/ResourceFlavor/fast: nodes of flavor cpu also have all labels of fast: they are counted twice")

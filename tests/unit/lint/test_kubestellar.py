@@ -23,7 +23,7 @@ def problems(settings: str) -> list[tuple[str, str]]:
     return [(finding.rule, finding.problem) for finding in find(DOWNSYNCED.replace("SETTINGS", settings))]
 
 
-def test_carried_queue_is_clean() -> None:
+def test_downsynced_queue_is_clean() -> None:
     assert problems("{}") == []
 
 

@@ -35,7 +35,7 @@ def test_second_connector_may_hold_a_secret() -> None:
     assert rules_of(master(connector="nats://one:4222,nats://user:s3cret@two:4222")) == {"KF080"}
 
 
-def test_pool_name_with_a_dot_is_no_part_of_a_subject() -> None:
+def test_pool_name_with_a_dot_is_not_part_of_a_subject() -> None:
     assert rules_of(master("pools: [cnaf.t1]")) == {"KF089"}
 
 

@@ -31,7 +31,7 @@ def native_night(
     return annotated(own, {CLUSTERS: clusters})
 
 
-def test_lending_is_not_judged_before_the_capacity_is_seen() -> None:
+def test_lending_is_not_checked_before_the_capacity_is_seen() -> None:
     below = science_queue({"cpu": "50%"}, {"lendingLimit": {"cpu": 5}}, **RECLAIM)
     assert rules_of(OBSERVED, below, COHORT) == set()
     above = science_queue({"cpu": "50%"}, {"lendingLimit": {"cpu": "60%"}}, **RECLAIM)
@@ -47,7 +47,7 @@ def test_lending_is_compared_as_written_and_as_numbers() -> None:
     assert [(finding.rule, finding.field) for finding in mixed] == [("KF024", "spec.quota[0].lendingLimit.cpu")]
 
 
-def test_borrowing_is_not_judged_where_the_limit_binds_on_another_cluster() -> None:
+def test_borrowing_is_not_checked_where_the_limit_binds_on_another_cluster() -> None:
     limited = science_queue({"cpu": 5}, {"borrowingLimit": {"cpu": 8}})
     assert rules_of(limited, COHORT) == {"KF027"}
     assert rules_of(limited, COHORT, WEST, native_night(20, clusters="west")) == set()
@@ -73,18 +73,18 @@ def test_capacity_counts_native_queues_and_headroom() -> None:
     )
 
 
-def test_borrowing_is_not_judged_before_the_capacity_is_seen() -> None:
+def test_borrowing_is_not_checked_before_the_capacity_is_seen() -> None:
     limited = science_queue({"cpu": "50%"}, {"borrowingLimit": {"cpu": 8}})
     assert rules_of(OBSERVED, limited, COHORT) == set()
 
 
-def test_borrowing_of_the_managers_sum_is_not_judged() -> None:
+def test_borrowing_of_the_managers_sum_is_not_checked() -> None:
     """The lender is on the worker only; what the manager's books say follows from the workers."""
     limited = science_queue({"cpu": 5}, {"borrowingLimit": {"cpu": 8}}, dispatch="multikueue")
     assert rules_of(limited, COHORT, native_night(20)) == set()
 
 
-def test_borrowing_of_a_native_queue_on_the_manager_is_judged() -> None:
+def test_borrowing_of_a_native_queue_on_the_manager_is_checked() -> None:
     on_manager = native_night(5, clusters="manager", limits={"borrowingLimit": 8})
     (finding,) = find(on_manager, native("ResourceFlavor", "cpu"), native("Cohort", "science"))
     assert finding.rule == "KF027"
@@ -131,7 +131,7 @@ spec:
     assert rules_of(master, native_night(5, of="pools-other-cnaf")) == {"KF033"}
 
 
-def test_cohort_quota_that_one_cluster_uses_is_no_mistake() -> None:
+def test_cohort_quota_that_one_cluster_uses_is_not_a_mistake() -> None:
     shared = annotated(cohort("science", cpu_group(5, of="cpu")), {CLUSTERS: "workers"})
     assert rules_of(WEST, shared, science_queue({"cpu": 5}, clusters={"names": ["east"]})) == set()
 

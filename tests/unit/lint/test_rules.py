@@ -37,7 +37,7 @@ def test_refused_example_is_an_error_of_its_rule_alone(rule: Rule) -> None:
 
 
 @pytest.mark.parametrize("rule", SERVER_RULES, ids=by_id)
-def test_accepted_example_is_no_error(rule: Rule) -> None:
+def test_accepted_example_is_not_an_error(rule: Rule) -> None:
     assert [finding for finding in find(rule.good) if finding.severity is Severity.ERROR] == []
 
 

@@ -44,14 +44,14 @@ def test_pods_are_managed_where_they_are_submitted_and_where_they_run(
     assert found == [UNSAID.format(name) for name in named]
 
 
-def test_team_of_a_queue_that_kubestellar_serves_is_told_to_take_another() -> None:
+def test_team_of_a_queue_that_kubestellar_serves_is_advised_to_take_another() -> None:
     """And nothing else: to manage pods on the manager would not help."""
     (finding,) = find(FLEET.format(dispatch="kubestellar", hub="", east=""))
     assert (finding.rule, finding.field) == ("KF097", "spec.queue")
     assert "supports none" in finding.problem and "dispatch none or multikueue" in finding.hint
 
 
-def test_team_whose_queue_does_not_exist_is_told_that_alone() -> None:
+def test_team_whose_queue_does_not_exist_is_reported_for_that_alone() -> None:
     found = find("kind: Tenant\nmetadata: {name: b}\nspec: {namespaces: [b], queue: nope, skypilot: {}}\n")
     assert [finding.rule for finding in found] == ["KF001"]
 

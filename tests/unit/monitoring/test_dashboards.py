@@ -42,7 +42,7 @@ def test_monitoring_goes_to_the_manager() -> None:
     }
 
 
-def test_monitoring_goes_where_it_is_told() -> None:
+def test_monitoring_goes_where_the_spec_says() -> None:
     found = objects("{clusters: [workers], dashboards: false, alerts: configMap}", HUB, EAST)
     assert set(found) == {"east/ConfigMap/batch/kfleet-science-alerts"}
     rules = fast_yaml.safe_load(

@@ -7,6 +7,7 @@ import pytest
 from reconciler.kueue.workloads import is_stopped
 from reconciler.multikueue.observe_removal import read_remote, read_sent
 from reconciler.objects import Manifest
+from tests.builders import live_queue
 
 ORIGIN = {"kueue.x-k8s.io/multikueue-origin": "multikueue"}
 
@@ -20,15 +21,6 @@ def live_workload(name: str, *conditions: str, **more: Any) -> Manifest:
 def queued(workload: Manifest, queue: str = "main", owner: str = "") -> Manifest:
     owners = {"ownerReferences": [{"name": owner}]} if owner else {}
     return {**workload, "metadata": {**workload["metadata"], **owners}, "spec": {"queueName": queue}}
-
-
-def live_queue(policy: str, *, status: str = "False", seen: int = 2) -> Manifest:
-    condition = {"type": "Active", "status": status, "observedGeneration": seen}
-    return {
-        "metadata": {"name": "q", "generation": 2},
-        "spec": {"stopPolicy": policy},
-        "status": {"conditions": [condition]},
-    }
 
 
 def test_sent_workloads_are_those_that_have_not_ended() -> None:
@@ -66,11 +58,11 @@ def test_remote_copy_counts_while_it_holds_quota_of_the_fleet(copy: Manifest, *,
 @pytest.mark.parametrize(
     ("live", "expected"),
     [
-        (live_queue("Hold"), True),
-        (live_queue("HoldAndDrain"), True),
-        (live_queue("None"), False),
-        (live_queue("Hold", status="True"), False),
-        (live_queue("Hold", seen=1), False),
+        (live_queue("q", "Hold", is_active=False), True),
+        (live_queue("q", "HoldAndDrain", is_active=False), True),
+        (live_queue("q", "None", is_active=False), False),
+        (live_queue("q", "Hold", is_active=True), False),
+        (live_queue("q", "Hold", is_active=False, seen=1), False),
         ({"metadata": {"name": "q"}, "spec": {"stopPolicy": "Hold"}}, False),
         ({"metadata": {"name": "q", "deletionTimestamp": "now"}, "spec": {}}, True),
     ],

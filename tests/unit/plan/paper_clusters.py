@@ -9,7 +9,7 @@ from reconciler.kueue_config.model import SeenConfiguration
 from reconciler.multikueue.model import RemovedCluster, WorkerRemovals
 from reconciler.objects import ClusterName, Gap, Manifest, Ref, ref_of
 from reconciler.plan.make import Comparison, make_plan
-from reconciler.plan.model import Plan
+from reconciler.plan.model import Change, ClusterPlan, Plan
 from reconciler.plan.servers import SharedServers, find_shared_servers
 from reconciler.render.baseline import compute_observed
 from reconciler.render.model import DesiredObject
@@ -159,6 +159,14 @@ def plan_of(
     looks = Comparison(views, predictions, desired.gaps, desired.leaving, configurations or {}, shared=shared)
     looks = replace(looks, former_jobs=seen.links.former_jobs if seen.links else {})
     return make_plan(spec, looks, confirmed_deletes=confirmed)
+
+
+def change_in(plan: Plan, name: str) -> Change:
+    return next(change for change in plan.changes if str(change.ref) == name)
+
+
+def cluster_in(plan: Plan, name: str) -> ClusterPlan:
+    return next(cluster for cluster in plan.clusters if cluster.name == name)
 
 
 def _not_forgotten(removals: WorkerRemovals, shared: SharedServers) -> tuple[RemovedCluster, ...]:

@@ -93,20 +93,20 @@ def seen_pools(**cpus: str) -> Observations:
     return Observations(pools=tuple(pools))
 
 
-def test_drift_of_one_field_is_told_from_a_new_wish_for_another() -> None:
+def test_drift_of_one_field_is_distinguished_from_a_new_value_for_another() -> None:
     paper_clusters = applied_clusters(parse(NATIVE)).edited(NIGHT, {"spec": {"queueingStrategy": "BestEffortFIFO"}})
     after = parse(NATIVE.replace("science", "art"))
     assert causes(plan_of(after, paper_clusters)) == {COHORT: Cause.SPEC, STRATEGY: Cause.DRIFT}
 
 
 @pytest.mark.parametrize("edit", [{"nominalQuota": "5"}, {"nominalQuota": 5}, {"nominalQuota": None}])
-def test_drift_is_told_inside_of_a_list_that_has_one_owner(edit: Manifest) -> None:
+def test_drift_is_found_inside_of_a_list_that_has_one_owner(edit: Manifest) -> None:
     paper_clusters = with_quotas(applied_clusters(parse(NATIVE)), {0: edit})
     after = parse(NATIVE.replace("nominalQuota: 1Gi", "nominalQuota: 2Gi"))
     assert causes(plan_of(after, paper_clusters)) == {CPU: Cause.DRIFT, MEMORY: Cause.SPEC}
 
 
-def test_field_that_somebody_added_to_such_a_list_is_drift() -> None:
+def test_field_that_a_user_added_to_such_a_list_is_drift() -> None:
     paper_clusters = with_quotas(applied_clusters(parse(NATIVE)), {0: {"lendingLimit": "1"}})
     after = parse(NATIVE.replace("nominalQuota: 1Gi", "nominalQuota: 2Gi"))
     found = causes(plan_of(after, paper_clusters))
@@ -114,7 +114,7 @@ def test_field_that_somebody_added_to_such_a_list_is_drift() -> None:
 
 
 @pytest.mark.parametrize("same", ["1Gi", 2**30, "1024Mi"])
-def test_field_that_git_names_no_more_is_a_change_of_git_however_somebody_wrote_it(same: str | int) -> None:
+def test_field_that_git_no_longer_names_is_a_change_of_git_however_a_user_wrote_it(same: str | int) -> None:
     paper_clusters = with_quotas(
         applied_clusters(parse(NATIVE)), {0: {"nominalQuota": "5"}, 1: {"borrowingLimit": same}}
     )
@@ -147,21 +147,21 @@ def test_flavor_that_comes_first_is_a_change_of_git_in_all_places_that_it_moves(
     assert set(found.values()) == {Cause.SPEC}
 
 
-def test_observation_drift_and_git_are_told_apart_in_one_queue() -> None:
+def test_observation_drift_and_git_are_distinguished_in_one_queue() -> None:
     paper_clusters = with_quotas(applied_clusters(parse(SHARES), seen=seen_nodes("16")), {1: {"nominalQuota": "1Gi"}})
     after = parse(SHARES.replace('pods: "10"', 'pods: "20"'))
     found = causes(plan_of(after, paper_clusters, seen=seen_nodes("12")))
     assert found == {CPU: Cause.OBSERVATION, MEMORY: Cause.DRIFT, PODS: Cause.SPEC}
 
 
-def test_share_that_changes_in_git_is_no_observation_although_the_capacity_moved_too() -> None:
+def test_share_that_changes_in_git_is_not_an_observation_although_the_capacity_moved_too() -> None:
     paper_clusters = applied_clusters(parse(SHARES), seen=seen_nodes("16"))
     after = parse(SHARES.replace("cpu: 50%", "cpu: 75%"))
     found = causes(plan_of(after, paper_clusters, seen=seen_nodes("12", "4Gi")))
     assert found == {CPU: Cause.SPEC, MEMORY: Cause.OBSERVATION}
 
 
-def test_capacity_of_a_pool_is_told_from_a_change_of_its_master_queue() -> None:
+def test_capacity_of_a_pool_is_distinguished_from_a_change_of_its_master_queue() -> None:
     paper_clusters = applied_clusters(parse(MASTER), seen=seen_pools(cnaf="16"))
     moved = causes(plan_of(parse(MASTER), paper_clusters, seen=seen_pools(cnaf="12")))
     both = causes(plan_of(parse(MASTER.replace("science", "art")), paper_clusters, seen=seen_pools(cnaf="12")))

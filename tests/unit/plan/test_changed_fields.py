@@ -54,7 +54,7 @@ def test_differences_of_equal_quantities_hide_no_other_difference() -> None:
     assert rows(old, {"spec": {"nominalQuota": 9, "borrowingLimit": "2"}}) == [("spec.borrowingLimit", "1", "2")]
 
 
-def test_path_text_brackets_what_is_no_plain_word() -> None:
+def test_path_text_brackets_what_is_not_a_plain_word() -> None:
     assert path_text(("metadata", "labels", "example.com/team")) == "metadata.labels[example.com/team]"
     assert path_text(("spec", "groups", 0, "node-labels")) == "spec.groups[0].node-labels"
 

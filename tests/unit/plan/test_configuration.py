@@ -32,7 +32,7 @@ def refusal_of(seen: SeenConfiguration) -> Refusal:
     return found
 
 
-def change_of(seen: SeenConfiguration, conflicts: Conflicts = Conflicts.REFUSE) -> Change:
+def changed(seen: SeenConfiguration, conflicts: Conflicts = Conflicts.REFUSE) -> Change:
     found = decided(seen, conflicts)
     assert isinstance(found, Change)
     return found
@@ -54,12 +54,12 @@ def test_configuration_that_another_tool_keeps_is_refused_unless_the_policy_take
     refusal = refusal_of(kept)
     assert refusal.reason is Refused.CONTESTED
     assert refusal.problem.startswith(f"{tool} manages it and would revert it; ")
-    assert change_of(kept, Conflicts.TAKE).action is Action.UPDATE
+    assert changed(kept, Conflicts.TAKE).action is Action.UPDATE
 
 
 @pytest.mark.parametrize("metadata", [{}, {"labels": None, "annotations": None}, {"labels": {"team": "a"}}])
 def test_configuration_without_a_mark_is_changed(metadata: dict[str, Any]) -> None:
-    change = change_of(replace(SEEN, metadata=metadata))
+    change = changed(replace(SEEN, metadata=metadata))
     assert (change.action, change.reason, change.uid) == (Action.UPDATE, Reason.CHANGED, "uid")
     assert [(field.path, field.old, field.new) for field in change.fields] == [("clientConnection.qps", 30, 50)]
     assert len(change.notes) == 1 and change.notes[0].startswith("restarts kueue-controller-manager and waits")
@@ -67,25 +67,25 @@ def test_configuration_without_a_mark_is_changed(metadata: dict[str, Any]) -> No
 
 def test_configuration_that_was_written_back_at_once_is_refused() -> None:
     assert refusal_of(RESTARTED).problem.startswith("Kueue was restarted for it less than 10 minutes ago")
-    assert change_of(RESTARTED, Conflicts.TAKE).reason is Reason.CHANGED
-    assert change_of(replace(RESTARTED, started_ago=timedelta(minutes=10, seconds=1))).reason is Reason.CHANGED
-    assert change_of(replace(RESTARTED, started_for="another patch")).reason is Reason.CHANGED
+    assert changed(RESTARTED, Conflicts.TAKE).reason is Reason.CHANGED
+    assert changed(replace(RESTARTED, started_ago=timedelta(minutes=10, seconds=1))).reason is Reason.CHANGED
+    assert changed(replace(RESTARTED, started_for="another patch")).reason is Reason.CHANGED
 
 
 def test_configuration_whose_restart_was_not_seen_to_end_is_not_taken_for_one_that_was_written_back() -> None:
     written = replace(RESTARTED, text=TEXT.replace("30", "50"), metadata={"annotations": {PREVIOUS: TEXT}})
-    change = change_of(written)
+    change = changed(written)
     assert (change.reason, change.fields) == (Reason.UNFINISHED, ())
     assert change.rollout is not None and change.rollout.previous == TEXT
 
 
 def test_configuration_of_a_helm_release_is_changed_with_a_warning() -> None:
-    change = change_of(replace(SEEN, metadata={"annotations": {"meta.helm.sh/release-name": "kueue"}}))
+    change = changed(replace(SEEN, metadata={"annotations": {"meta.helm.sh/release-name": "kueue"}}))
     assert change.notes[1] == (
         "the Helm release kueue also owns it: an upgrade writes its own values until kfleet runs again"
     )
 
 
 def test_change_without_a_rollout_waits_for_no_worker() -> None:
-    plain = change_of(SEEN)._replace(rollout=None)
+    plain = changed(SEEN)._replace(rollout=None)
     assert ready_workers(plain, [], []) == plain

@@ -32,7 +32,7 @@ THEIRS = read_manifest(
 SPEC = parse(QUEUE)
 
 
-def judged(
+def decision_on(
     paper_clusters: PaperClusters, name: str = NIGHT, policy: Policy | None = None, **changed: Any
 ) -> Change | Refusal:
     """What is decided about one object of the clusters."""
@@ -56,7 +56,7 @@ def refusal_of(decided: Change | Refusal) -> Refusal:
 @pytest.mark.parametrize("hand", ["kubectl", "kubectl-edit", "kubectl-client-side-apply", "k9s", "Lens", "headlamp"])
 def test_decide_puts_right_what_a_hand_did(hand: str) -> None:
     paper_clusters = applied_clusters(SPEC).edited(NIGHT, {"spec": {"cohortName": "other"}}, hand)
-    change = change_of(judged(paper_clusters))
+    change = change_of(decision_on(paper_clusters))
     assert (change.action, change.reason, change.is_forced) == (Action.UPDATE, Reason.CHANGED, True)
     assert [(field.path, field.owner) for field in change.fields] == [("spec.cohortName", hand)]
 
@@ -64,25 +64,25 @@ def test_decide_puts_right_what_a_hand_did(hand: str) -> None:
 @pytest.mark.parametrize("manager", ["quota-tuner", "kueue", "my-kubectl", "argocd-controller"])
 def test_decide_does_not_fight_a_program(manager: str) -> None:
     paper_clusters = applied_clusters(SPEC).edited(NIGHT, {"spec": {"cohortName": "other"}}, manager)
-    refusal = refusal_of(judged(paper_clusters))
+    refusal = refusal_of(decision_on(paper_clusters))
     assert refusal.reason is Refused.CONTESTED
     assert f"spec.cohortName ({manager})" in refusal.problem
 
 
 def test_decide_takes_from_a_program_where_the_policy_says_so() -> None:
     paper_clusters = applied_clusters(SPEC).edited(NIGHT, {"spec": {"cohortName": "other"}}, "quota-tuner")
-    change = change_of(judged(paper_clusters, policy=Policy(conflicts=Conflicts.TAKE)))
+    change = change_of(decision_on(paper_clusters, policy=Policy(conflicts=Conflicts.TAKE)))
     assert (change.action, change.reason, change.is_forced) == (Action.UPDATE, Reason.TAKEN, True)
 
 
 def test_decide_never_forces_without_a_conflict() -> None:
     paper_clusters = applied_clusters(SPEC).edited(NIGHT, {"spec": {"cohortName": None}})
-    assert not change_of(judged(paper_clusters)).is_forced
+    assert not change_of(decision_on(paper_clusters)).is_forced
 
 
 def test_decide_leaves_labels_that_the_fleet_does_not_name() -> None:
     paper_clusters = applied_clusters(SPEC).edited(NIGHT, {"metadata": {"labels": {"team": "a"}}}, "quota-tuner")
-    assert change_of(judged(paper_clusters)).action is Action.KEEP
+    assert change_of(decision_on(paper_clusters)).action is Action.KEEP
 
 
 @pytest.mark.parametrize(
@@ -96,23 +96,23 @@ def test_decide_leaves_labels_that_the_fleet_does_not_name() -> None:
         ({"managedFields": [entry_of("terraform", "Apply", "v1", [("f:spec",)])]}, "terraform"),
     ],
 )
-def test_decide_adopts_nothing_that_somebody_claims(metadata: dict[str, Any], claimant: str) -> None:
+def test_decide_adopts_nothing_that_another_tool_claims(metadata: dict[str, Any], claimant: str) -> None:
     paper_clusters = PaperClusters().holding(THEIRS).patched(NIGHT, {"metadata": metadata})
-    refusal = refusal_of(judged(paper_clusters))
+    refusal = refusal_of(decision_on(paper_clusters))
     assert refusal.reason is Refused.UNADOPTED
     assert refusal.problem == f"{claimant} owns it; remove it there first, or set policy.adopt to always"
-    taken = change_of(judged(paper_clusters, policy=Policy(adopt=Adopt.ALWAYS)))
+    taken = change_of(decision_on(paper_clusters, policy=Policy(adopt=Adopt.ALWAYS)))
     assert taken.action is Action.UPDATE
 
 
 def test_decide_does_not_adopt_what_a_program_keeps_otherwise() -> None:
     """It only updates: nothing but the field that both want tells that it is there."""
     paper_clusters = PaperClusters().holding(THEIRS, manager="quota-tuner")
-    refusal = refusal_of(judged(paper_clusters))
+    refusal = refusal_of(decision_on(paper_clusters))
     assert refusal.reason is Refused.CONTESTED
     assert refusal.problem.startswith("spec.cohortName (quota-tuner); ")
     for policy in (Policy(Conflicts.TAKE), Policy(adopt=Adopt.ALWAYS)):
-        taken = change_of(judged(paper_clusters, policy=policy))
+        taken = change_of(decision_on(paper_clusters, policy=policy))
         assert (taken.action, taken.reason, taken.is_forced) == (Action.UPDATE, Reason.TAKEN, True)
 
 
@@ -124,9 +124,9 @@ def test_decide_adopts_what_the_controller_of_its_own_document_kept_otherwise() 
         .holding(THEIRS, manager=PYTHON_CLIENT)
         .patched(NIGHT, {"metadata": {"ownerReferences": [owner]}})
     )
-    change = change_of(judged(paper_clusters))
+    change = change_of(decision_on(paper_clusters))
     assert (change.action, change.is_taken_over) == (Action.UPDATE, True)
-    refusal = refusal_of(judged(PaperClusters().holding(THEIRS, manager=PYTHON_CLIENT)))
+    refusal = refusal_of(decision_on(PaperClusters().holding(THEIRS, manager=PYTHON_CLIENT)))
     assert refusal.reason is Refused.CONTESTED
 
 
@@ -140,21 +140,23 @@ def test_decide_adopts_what_the_controller_of_its_own_document_kept_otherwise() 
     ],
     ids=["by-hand", "our-own", "updater", "status"],
 )
-def test_decide_adopts_what_nobody_claims(entry: dict[str, Any]) -> None:
+def test_decide_adopts_what_no_tool_claims(entry: dict[str, Any]) -> None:
     paper_clusters = PaperClusters().holding(THEIRS).patched(NIGHT, {"metadata": {"managedFields": [entry]}})
-    change = change_of(judged(paper_clusters))
+    change = change_of(decision_on(paper_clusters))
     assert change.action is Action.UPDATE
 
 
 def test_decide_adopts_without_a_difference() -> None:
     (_, queue) = compute_desired(SPEC).objects
-    change = change_of(judged(PaperClusters().holding(queue.manifest)))
+    change = change_of(decision_on(PaperClusters().holding(queue.manifest)))
     assert (change.action, change.reason, change.fields) == (Action.UPDATE, Reason.ADOPTED, ())
 
 
 @pytest.mark.parametrize("manager", ["kubectl-create", "terraform"])
 def test_decide_adopts_nothing_where_the_policy_says_never(manager: str) -> None:
-    refusal = refusal_of(judged(PaperClusters().holding(THEIRS, manager=manager), policy=Policy(adopt=Adopt.NEVER)))
+    refusal = refusal_of(
+        decision_on(PaperClusters().holding(THEIRS, manager=manager), policy=Policy(adopt=Adopt.NEVER))
+    )
     assert refusal.reason is Refused.UNADOPTED
     assert refusal.problem == "set policy.adopt to unowned, or delete the object"
 
@@ -165,15 +167,15 @@ def test_decide_never_touches_a_member_of_another_applyset(adopt: Adopt) -> None
     paper_clusters = applied_clusters(SPEC).edited(
         NIGHT, {"metadata": {"labels": label}, "spec": {"cohortName": "other"}}
     )
-    refusal = refusal_of(judged(paper_clusters, policy=Policy(Conflicts.TAKE, adopt)))
+    refusal = refusal_of(decision_on(paper_clusters, policy=Policy(Conflicts.TAKE, adopt)))
     assert refusal.reason is Refused.FOREIGN
     assert refusal.problem.startswith("applyset-other-v1, by its label") and "another name" in refusal.problem
 
 
 def test_decide_writes_nothing_blindly() -> None:
     gap = Gap(HUB, "ClusterQueue.kueue.x-k8s.io", "503")
-    assert change_of(judged(PaperClusters(gaps=(gap,)))).action is Action.HOLD
-    assert change_of(judged(PaperClusters(gaps=(gap,)), "hub/ResourceFlavor/cpu")).action is Action.CREATE
+    assert change_of(decision_on(PaperClusters(gaps=(gap,)))).action is Action.HOLD
+    assert change_of(decision_on(PaperClusters(gaps=(gap,)), "hub/ResourceFlavor/cpu")).action is Action.CREATE
 
 
 def test_decide_waits_for_an_object_that_is_being_deleted() -> None:
@@ -181,7 +183,7 @@ def test_decide_waits_for_an_object_that_is_being_deleted() -> None:
     settled = applied_clusters(SPEC).patched(NIGHT, ending)
     drifted = applied_clusters(SPEC).edited(NIGHT, {"spec": {"cohortName": "x"}}).patched(NIGHT, ending)
     for paper_clusters in (settled, drifted):
-        change = change_of(judged(paper_clusters))
+        change = change_of(decision_on(paper_clusters))
         assert (change.action, change.reason) == (Action.HOLD, Reason.ENDING)
 
 
@@ -202,7 +204,7 @@ def test_decide_records_what_another_version_wrote() -> None:
     paper_clusters = applied_clusters(SPEC)
     (entry,) = paper_clusters.objects[paper_clusters.find(NIGHT)]["metadata"]["managedFields"]
     old = [{**entry, "apiVersion": "kueue.x-k8s.io/v1beta1"}]
-    change = change_of(judged(paper_clusters.patched(NIGHT, {"metadata": {"managedFields": old}})))
+    change = change_of(decision_on(paper_clusters.patched(NIGHT, {"metadata": {"managedFields": old}})))
     assert (change.action, change.reason, change.fields) == (Action.UPDATE, Reason.UNRECORDED, ())
 
 
@@ -217,13 +219,13 @@ def test_decide_keeps_what_the_server_would_not_change() -> None:
 
 def test_decide_refuses_an_update_that_the_server_refuses() -> None:
     paper_clusters = applied_clusters(SPEC).edited(NIGHT, {"spec": {"cohortName": "x"}})
-    refusal = refusal_of(judged(paper_clusters, result=None, problem="spec: too long"))
+    refusal = refusal_of(decision_on(paper_clusters, result=None, problem="spec: too long"))
     assert (refusal.reason, refusal.problem) == (Refused.INVALID, "spec: too long")
 
 
 def test_decide_compares_statically_what_cannot_be_asked() -> None:
     paper_clusters = applied_clusters(SPEC).edited(NIGHT, {"spec": {"cohortName": "x", "stopPolicy": "Hold"}})
-    change = change_of(judged(paper_clusters, result=None, conflicts=(), is_static=True))
+    change = change_of(decision_on(paper_clusters, result=None, conflicts=(), is_static=True))
     assert change.is_static
     assert [(field.path, field.old, field.new) for field in change.fields] == [
         ("spec.cohortName", "x", "science"),
@@ -252,7 +254,7 @@ def test_decide_does_not_make_a_check_again_that_a_queue_uses() -> None:
     assert not plan.writes
 
 
-def test_decide_does_not_make_a_check_again_whose_queues_nobody_saw() -> None:
+def test_decide_does_not_make_a_check_again_whose_queues_were_not_seen() -> None:
     paper_clusters = (
         applied_clusters(parse(CHECK % "old")).holding(read_manifest(CHECKED)).unseen("ClusterQueue.kueue.x-k8s.io")
     )
@@ -262,9 +264,9 @@ def test_decide_does_not_make_a_check_again_whose_queues_nobody_saw() -> None:
 
 def test_decide_names_what_was_seen_and_what_is_wanted_by_their_content() -> None:
     paper_clusters = applied_clusters(SPEC)
-    one = change_of(judged(paper_clusters.edited(NIGHT, {"spec": {"cohortName": "x"}})))
-    same = change_of(judged(paper_clusters.edited(NIGHT, {"spec": {"cohortName": "x"}}, "k9s")))
-    other = change_of(judged(paper_clusters.edited(NIGHT, {"spec": {"cohortName": "y"}})))
+    one = change_of(decision_on(paper_clusters.edited(NIGHT, {"spec": {"cohortName": "x"}})))
+    same = change_of(decision_on(paper_clusters.edited(NIGHT, {"spec": {"cohortName": "x"}}, "k9s")))
+    other = change_of(decision_on(paper_clusters.edited(NIGHT, {"spec": {"cohortName": "y"}})))
     assert (one.seen, one.wanted) == (same.seen, same.wanted)
     assert one.seen != other.seen and one.wanted == other.wanted
 
@@ -290,13 +292,13 @@ def test_decide_says_that_it_takes_from_a_program_where_a_user_edited_the_object
         .edited(NIGHT, {"spec": {"cohortName": "other"}}, "kubectl-edit")
         .edited(NIGHT, {"spec": quota}, "quota-tuner")
     )
-    change = change_of(judged(paper_clusters, policy=Policy(conflicts=Conflicts.TAKE)))
+    change = change_of(decision_on(paper_clusters, policy=Policy(conflicts=Conflicts.TAKE)))
     assert (change.reason, change.is_forced) == (Reason.TAKEN, True)
 
 
 def test_decide_takes_over_nothing_where_there_is_no_predecessor_or_the_object_is_ours() -> None:
-    assert not change_of(judged(PaperClusters().holding(THEIRS))).is_taken_over
-    assert change_of(judged(PaperClusters().holding(THEIRS, manager=CLIENT_SIDE))).is_taken_over
+    assert not change_of(decision_on(PaperClusters().holding(THEIRS))).is_taken_over
+    assert change_of(decision_on(PaperClusters().holding(THEIRS, manager=CLIENT_SIDE))).is_taken_over
     ours = applied_clusters(SPEC).edited(NIGHT, {"spec": {"cohortName": "x", "stopPolicy": "Hold"}}, CLIENT_SIDE)
-    change = change_of(judged(ours))
+    change = change_of(decision_on(ours))
     assert (change.reason, change.is_taken_over) == (Reason.CHANGED, False)

@@ -8,10 +8,18 @@ import pytest
 from reconciler.kueue.reading import at
 from reconciler.multikueue.model import ConfigMembership, WorkerRemovals
 from reconciler.objects import ClusterName, Manifest
-from reconciler.plan.model import Action, Change, Plan, Reason
+from reconciler.plan.model import Action, Plan, Reason
 from reconciler.snapshot.model import NOTHING_SEEN, ClosingQueue, Downsynced
 from tests.builders import Document, cluster_document, labelled_flavor, main_tenant, queue, quota
-from tests.unit.plan.paper_clusters import HUB_AND_EAST, PaperClusters, applied_clusters, parse, plan_of, removed
+from tests.unit.plan.paper_clusters import (
+    HUB_AND_EAST,
+    PaperClusters,
+    applied_clusters,
+    change_in,
+    parse,
+    plan_of,
+    removed,
+)
 
 WEST = ClusterName("west")
 POLICY, TRANSFORM = "hub/BindingPolicy/kfleet-west", "hub/CustomTransform/kfleet-jobs.batch"
@@ -38,11 +46,7 @@ def planned(paper: PaperClusters, seen: Downsynced, *documents: Document, gone: 
     return plan_of(spec, paper, removals=removals, seen=replace(NOTHING_SEEN, downsynced=seen))
 
 
-def change(plan: Plan, name: str) -> Change:
-    return next(one for one in plan.changes if str(one.ref) == name)
-
-
-def live_queue(paper: PaperClusters) -> Manifest:
+def queue_of(paper: PaperClusters) -> Manifest:
     return paper.objects[paper.find(QUEUE)]
 
 
@@ -50,13 +54,13 @@ def live_queue(paper: PaperClusters) -> Manifest:
 def test_policy_goes_only_when_its_worker_was_seen_free(documents: tuple[Document, ...]) -> None:
     paper = before()
     kept = planned(paper, Downsynced({WEST: "2 jobs are there"}), *documents, gone="west")
-    assert (change(kept, POLICY).action, change(kept, POLICY).reason) == (Action.HOLD, Reason.LEAVING)
+    assert (change_in(kept, POLICY).action, change_in(kept, POLICY).reason) == (Action.HOLD, Reason.LEAVING)
     assert [str(one) for one in kept.waiting if one.cluster == WEST] == [
         "west: 2 jobs are there; its BindingPolicy and the fleet's objects there go when it is free of them"
     ]
     assert not any(one.is_ending for one in kept.clusters)
     free = planned(paper, Downsynced(), *documents, gone="west")
-    assert change(free, POLICY).action is Action.DELETE
+    assert change_in(free, POLICY).action is Action.DELETE
 
 
 def test_worker_that_left_is_remembered_until_it_is_free() -> None:
@@ -92,16 +96,16 @@ def test_plan_says_how_to_forget_a_worker_that_left_and_cannot_be_seen() -> None
     plan = planned(paper, Downsynced({WEST: "it cannot be seen"}), *fleet_of(*HUB_AND_EAST), gone="west")
     (said,) = (one.why for one in plan.waiting if one.cluster == WEST)
     assert "it cannot be seen" in said and "To drop it for good, run on hub: kubectl" in said
-    assert change(plan, POLICY).action is Action.HOLD
+    assert change_in(plan, POLICY).action is Action.HOLD
 
 
 @pytest.mark.parametrize("dispatch", ["multikueue", "none"])
 def test_transforms_check_and_local_queues_stay_while_a_queue_closes(dispatch: str) -> None:
     paper = before()
-    closing = Downsynced({WEST: "1 job is there"}, (ClosingQueue(live_queue(paper), 1, 1),))
+    closing = Downsynced({WEST: "1 job is there"}, (ClosingQueue(queue_of(paper), 1, 1),))
     plan = planned(paper, closing, *fleet_of(*HUB_AND_EAST, cluster_document("west"), dispatch=dispatch))
-    assert {change(plan, name).action for name in (POLICY, TRANSFORM, CHECK, LOCAL)} <= {Action.HOLD, Action.KEEP}
-    held = change(plan, QUEUE)
+    assert {change_in(plan, name).action for name in (POLICY, TRANSFORM, CHECK, LOCAL)} <= {Action.HOLD, Action.KEEP}
+    held = change_in(plan, QUEUE)
     assert held.action is Action.UPDATE
     assert "namespaceSelector" not in (held.manifest or {})["spec"]
     assert at(held.manifest, "spec", "admissionChecksStrategy", "admissionChecks") == [{"name": "kubestellar-q"}]
@@ -118,15 +122,15 @@ def test_queue_that_closes_is_stopped_when_its_jobs_have_ended_or_shall_be_evict
     downsynced: int, more: dict[str, Any], policy: str
 ) -> None:
     paper = before()
-    closing = Downsynced(closing=(ClosingQueue(live_queue(paper), downsynced, 1),))
+    closing = Downsynced(closing=(ClosingQueue(queue_of(paper), downsynced, 1),))
     documents = fleet_of(*HUB_AND_EAST, cluster_document("west"), dispatch="multikueue", **more)
-    assert at(change(planned(paper, closing, *documents), QUEUE).manifest, "spec", "stopPolicy") == policy
+    assert at(change_in(planned(paper, closing, *documents), QUEUE).manifest, "spec", "stopPolicy") == policy
 
 
 @pytest.mark.parametrize(("dispatch", "is_said"), [("multikueue", True), ("none", False)])
 def test_plan_counts_the_waiting_jobs_that_multikueue_will_reject(dispatch: str, *, is_said: bool) -> None:
     paper = before().patched(QUEUE, {"status": {"pendingWorkloads": 2}})
-    closing = Downsynced(closing=(ClosingQueue(live_queue(paper), 1, 1),))
+    closing = Downsynced(closing=(ClosingQueue(queue_of(paper), 1, 1),))
     plan = planned(paper, closing, *fleet_of(*HUB_AND_EAST, cluster_document("west"), dispatch=dispatch))
     (said,) = (one.why for one in plan.waiting if one.cluster == "hub")
     assert ("2 that wait in it have to be submitted again then" in said) is is_said
@@ -135,9 +139,9 @@ def test_plan_counts_the_waiting_jobs_that_multikueue_will_reject(dispatch: str,
 def test_queue_changes_when_nothing_of_it_is_left() -> None:
     documents = fleet_of(*HUB_AND_EAST, cluster_document("west"), dispatch="multikueue")
     plan = planned(before(), Downsynced(), *documents)
-    checks = at(change(plan, QUEUE).manifest, "spec", "admissionChecksStrategy", "admissionChecks")
+    checks = at(change_in(plan, QUEUE).manifest, "spec", "admissionChecksStrategy", "admissionChecks")
     assert checks == [{"name": "multikueue-q"}]
-    assert change(plan, TRANSFORM).action is Action.DELETE
+    assert change_in(plan, TRANSFORM).action is Action.DELETE
 
 
 @pytest.mark.parametrize(
@@ -155,11 +159,11 @@ def test_queue_of_multikueue_is_closed_until_its_workers_are_free(
 ) -> None:
     """Its workers take no new jobs: one that it would let in could start nowhere."""
     paper, documents = going_over()
-    closing = Downsynced(closing=(ClosingQueue(live_queue(paper), reserving=reserving, is_sending=True),))
+    closing = Downsynced(closing=(ClosingQueue(queue_of(paper), reserving=reserving, is_sending=True),))
     plan = plan_of(
-        parse(*documents), paper, removals=leavers_of(memberships), seen=replace(NOTHING_SEEN, downsynced=closing)
+        parse(*documents), paper, removals=removals_of(memberships), seen=replace(NOTHING_SEEN, downsynced=closing)
     )
-    found = change(plan, QUEUE).manifest or live_queue(paper)
+    found = change_in(plan, QUEUE).manifest or queue_of(paper)
     assert at(found, "spec", "admissionChecksStrategy", "admissionChecks") == [{"name": "multikueue-q"}]
     assert (at(found, "spec", "stopPolicy"), at(found, "spec", "namespaceSelector") is None) == (
         policy,
@@ -174,7 +178,7 @@ def going_over() -> tuple[PaperClusters, tuple[Document, ...]]:
     return paper, fleet_of(*clusters)
 
 
-def leavers_of(memberships: list[tuple[int | None, bool]]) -> WorkerRemovals:
+def removals_of(memberships: list[tuple[int | None, bool]]) -> WorkerRemovals:
     names = [ClusterName("east"), WEST]
     return WorkerRemovals(
         tuple(
@@ -187,11 +191,11 @@ def leavers_of(memberships: list[tuple[int | None, bool]]) -> WorkerRemovals:
 def test_queue_of_multikueue_goes_over_when_it_is_stopped_and_nothing_of_it_is_left() -> None:
     paper, documents = going_over()
     stopped = {"conditions": [{"type": "Active", "status": "False", "observedGeneration": 1}]}
-    live = {**live_queue(paper), "status": stopped, "spec": {**live_queue(paper)["spec"], "stopPolicy": "Hold"}}
+    live = {**queue_of(paper), "status": stopped, "spec": {**queue_of(paper)["spec"], "stopPolicy": "Hold"}}
     live["metadata"] = {**live["metadata"], "generation": 1}
     closing = Downsynced(closing=(ClosingQueue(live, is_sending=True),))
     plan = plan_of(parse(*documents), paper, removals=WorkerRemovals(), seen=replace(NOTHING_SEEN, downsynced=closing))
-    found = change(plan, QUEUE).manifest
+    found = change_in(plan, QUEUE).manifest
     assert at(found, "spec", "admissionChecksStrategy", "admissionChecks") == [{"name": "kubestellar-q"}]
     assert at(found, "spec", "stopPolicy") == "None" and plan.waiting == ()
 
@@ -200,8 +204,8 @@ def test_queue_keeps_its_check_while_quota_is_held_also_where_its_jobs_were_not_
     paper = before().patched(QUEUE, {"status": {"reservingWorkloads": 3}})
     documents = fleet_of(*HUB_AND_EAST, cluster_document("west"), dispatch="multikueue")
     plan = planned(paper, Downsynced(problem="403 forbidden"), *documents)
-    assert (change(plan, QUEUE).action, change(plan, QUEUE).reason) == (Action.HOLD, Reason.IN_USE)
-    assert {change(plan, name).action for name in (POLICY, TRANSFORM)} == {Action.HOLD}
+    assert (change_in(plan, QUEUE).action, change_in(plan, QUEUE).reason) == (Action.HOLD, Reason.IN_USE)
+    assert {change_in(plan, name).action for name in (POLICY, TRANSFORM)} == {Action.HOLD}
     assert plan.waiting == ()
     more = queue("other", quota("cpu", {"cpu": 1}), dispatch="kubestellar")
     plan = planned(paper, Downsynced(problem="403 forbidden"), *documents, more)

@@ -67,7 +67,7 @@ def test_kind_waits_for_a_worker_that_cannot_be_seen_and_is_not_refused() -> Non
 
 
 @pytest.mark.parametrize("frameworks", ["{remove: [pod]}", "{add: [deployment]}"])
-def test_rollout_that_adds_nothing_to_watch_waits_for_nobody(frameworks: str) -> None:
+def test_rollout_that_adds_nothing_to_watch_does_not_wait(frameworks: str) -> None:
     made = plan(frameworks)
     assert not made.refusals
     assert [change.rollout.after for change in made.changes if change.rollout] == [()]

@@ -105,7 +105,7 @@ def test_guard_trusts_a_cluster_of_which_nothing_is_recorded(inventories: dict[C
     assert not plan_of(spec, replace(applied_clusters(spec), inventories=inventories)).refusals
 
 
-def test_guard_does_not_call_a_fleet_empty_whose_objects_are_where_nobody_can_look() -> None:
+def test_guard_does_not_call_a_fleet_empty_whose_objects_cannot_be_listed() -> None:
     spec = parse(fleet_text(2))
     paper_clusters = applied_clusters(spec)
     looks = Comparison([view_of(spec, spec.clusters[0], paper_clusters)], {HUB: ()}, wanted=2)
@@ -155,7 +155,7 @@ def test_guard_does_not_count_flavors_of_pools_that_are_still_asked_for() -> Non
     assert plan.count(Action.DELETE) == 29 and not plan.refusals
 
 
-def test_guard_counts_flavors_of_pools_that_git_asks_for_no_more() -> None:
+def test_guard_counts_flavors_of_pools_that_git_no_longer_asks_for() -> None:
     assert refused(dropped("^a$")) == [Refused.TOO_MANY]
 
 

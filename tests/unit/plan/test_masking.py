@@ -88,11 +88,11 @@ def test_problem_of_a_secret_shows_the_status_of_an_answer_that_may_quote_it(sta
 
 
 @pytest.mark.parametrize("status", [302, 401, 404, 409, 429, 502, 503, 504])
-def test_problem_of_a_secret_is_told_where_nobody_looked_into_it(status: int) -> None:
+def test_problem_of_a_secret_is_reported_without_reading_it(status: int) -> None:
     assert masked_problem("Secret", "PATCH /api: no such user", status) == "PATCH /api: no such user"
 
 
-def test_problem_of_a_secret_is_told_with_its_status_in_a_plan() -> None:
+def test_problem_of_a_secret_is_reported_with_its_status_in_a_plan() -> None:
     spec = parse(secret("very secret word"))
     view = view_of(spec, spec.clusters[0], PaperClusters())
     (asked,) = predictions_of(spec, compute_desired(spec).objects, view)
@@ -131,7 +131,7 @@ def test_masked_hides_whole_maps_and_annotations(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["metadata.labels.team", "type", "immutable"])
-def test_masked_shows_what_is_no_secret(path: str) -> None:
+def test_masked_shows_what_is_not_a_secret(path: str) -> None:
     assert masked_change("Secret", path, "Opaque", "other") == ("Opaque", "other")
 
 
@@ -179,7 +179,7 @@ def test_annotations_of_secrets_are_the_same_for_all_values() -> None:
         ("new", {"stringData": {"token": "by hand"}}, {"data.kubeconfig": Cause.SPEC, "stringData.token": Cause.DRIFT}),
     ],
 )
-def test_cause_of_a_change_of_a_secret_is_told_by_who_wrote_the_field(
+def test_cause_of_a_change_of_a_secret_follows_from_who_wrote_the_field(
     word: str, edit: dict[str, Any], causes: dict[str, Cause]
 ) -> None:
     clusters = applied_clusters(parse(secret("old")))

@@ -5,7 +5,7 @@ import pytest
 from reconciler.plan.model import Action, Change, Reason
 from reconciler.state.takeover import CLIENT_SIDE
 from reconciler.state.values import LAST_APPLIED
-from tests.unit.plan.paper_clusters import QUEUE, PaperClusters, after_apply, parse, plan_of, read_manifest
+from tests.unit.plan.paper_clusters import QUEUE, PaperClusters, after_apply, change_in, parse, plan_of, read_manifest
 
 LABELS = {"pod-security.kubernetes.io/enforce": "restricted", "kubernetes.io/metadata.name": "lab"}
 ANNOTATIONS = {"scheduler.alpha.kubernetes.io/node-selector": "pool=a", LAST_APPLIED: "{}"}
@@ -22,7 +22,7 @@ KEPT = (
 
 
 def adopted(clusters: PaperClusters, name: str) -> Change:
-    return next(change for change in plan_of(FLEET, clusters).changes if str(change.ref) == name)
+    return change_in(plan_of(FLEET, clusters), name)
 
 
 @pytest.mark.parametrize("manager", [CLIENT_SIDE, "kubectl-create", "rancher"])

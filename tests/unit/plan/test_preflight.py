@@ -85,22 +85,22 @@ def with_facts(name: ClusterName, facts: ClusterFacts) -> Links:
     return replace(LINKS, facts={**LINKS.facts, name: facts})
 
 
-def test_obstacles_are_none_where_everything_is_there() -> None:
+def test_preflight_issues_are_none_where_everything_is_there() -> None:
     assert preflight_issues() == []
 
 
-def test_obstacles_are_none_where_nothing_was_seen() -> None:
+def test_preflight_issues_are_none_where_nothing_was_seen() -> None:
     silent = {name: replace(one, uid="", served={}) for name, one in VIEWS.items()}
     assert preflight_issues(None, **silent) == []
     assert preflight_issues(replace(LINKS, settings=None, credentials={}, facts={})) == []
 
 
-def test_cluster_without_kueue_is_told() -> None:
+def test_cluster_without_kueue_is_reported() -> None:
     bare = replace(VIEWS[EAST], served={("batch", "Job"): ()})
     assert preflight_issues(east=bare) == [(EAST, "kueue", "Kueue is not installed: its kinds are not served")]
 
 
-def test_manager_that_cannot_guard_the_labels_of_jobs_is_told() -> None:
+def test_manager_that_cannot_guard_the_labels_of_jobs_is_reported() -> None:
     spec = spec_of(labelled_flavor("cpu", {"cpu": 10}), queue("q", quota("cpu", {"cpu": 10}), dispatch="kubestellar"))
     kinds = (("control.kubestellar.io", kind) for kind in ("BindingPolicy", "CustomTransform"))
     hub = replace(VIEWS[HUB], served={**VIEWS[HUB].served, **dict.fromkeys(kinds, ())})
@@ -110,7 +110,7 @@ def test_manager_that_cannot_guard_the_labels_of_jobs_is_told() -> None:
     assert found.remedy == "upgrade its Kubernetes to 1.30 or later"
 
 
-def test_manager_without_kubestellar_is_told_where_jobs_shall_be_carried() -> None:
+def test_manager_without_kubestellar_is_reported_where_jobs_shall_be_downsynced() -> None:
     spec = spec_of(labelled_flavor("cpu", {"cpu": 10}), queue("q", quota("cpu", {"cpu": 10}), dispatch="kubestellar"))
     policy, transform = (("control.kubestellar.io", kind) for kind in ("BindingPolicy", "CustomTransform"))
     for kinds, problem in (
@@ -140,7 +140,7 @@ def test_manager_without_kubestellar_is_told_where_jobs_shall_be_carried() -> No
         (ManagedClusters(problem="no route"), [(HUB, "KubeStellar's inventory space could not be read: no route")]),
     ],
 )
-def test_cluster_that_kubestellar_would_not_find_or_find_twice_is_told(
+def test_cluster_that_kubestellar_would_not_find_or_find_twice_is_reported(
     inventory: ManagedClusters | None, told: list[tuple[str, str]]
 ) -> None:
     spec = spec_of(labelled_flavor("cpu", {"cpu": 10}), queue("q", quota("cpu", {"cpu": 10}), dispatch="kubestellar"))
@@ -151,7 +151,7 @@ def test_cluster_that_kubestellar_would_not_find_or_find_twice_is_told(
     assert found == told
 
 
-def test_worker_that_does_not_read_the_managers_workloads_is_told() -> None:
+def test_worker_that_does_not_read_the_managers_workloads_is_reported() -> None:
     old = with_facts(EAST, ClusterFacts("v0.14.2", EVERYTHING))
     assert preflight_issues(old, east=view(EAST, None, "v1beta1")) == [
         (
@@ -163,7 +163,7 @@ def test_worker_that_does_not_read_the_managers_workloads_is_told() -> None:
     assert preflight_issues(old, east=view(EAST, None, "v1beta1"), hub=view(HUB, None, "v1beta1")) == []
 
 
-def test_worker_that_does_not_read_the_managers_annotations_is_told() -> None:
+def test_worker_that_does_not_read_the_managers_annotations_is_reported() -> None:
     old = with_facts(EAST, ClusterFacts("v0.16.2", EVERYTHING))
     (found,) = preflight_issues(old)
     assert found[:2] == (EAST, "version")
@@ -173,14 +173,14 @@ def test_worker_that_does_not_read_the_managers_annotations_is_told() -> None:
     assert preflight_issues(with_facts(EAST, ClusterFacts("nightly", EVERYTHING))) == []
 
 
-def test_kinds_of_jobs_that_a_worker_lacks_are_told_once() -> None:
+def test_kinds_of_jobs_that_a_worker_lacks_are_reported_once() -> None:
     settings = KueueSettings(("batch/job", "ray.io/rayjob", "jobset.x-k8s.io/jobset"))
     found = preflight_issues(replace(LINKS, settings=settings))
     assert [(name, check) for name, check, _ in found] == [(EAST, "frameworks"), (WEST, "frameworks")]
     assert "RayJob.ray.io; JobSet.jobset.x-k8s.io, which the manager's Kueue watches" in found[0][2]
 
 
-def test_kinds_of_jobs_that_the_kueue_of_a_worker_leaves_alone_are_told() -> None:
+def test_kinds_of_jobs_that_the_kueue_of_a_worker_leaves_alone_are_reported() -> None:
     """Every cluster serves pods, whatever its Kueue does with them. Deployments are not sent, their pods are."""
     every = {("", "Pod"): (), ("apps", "Deployment"): ()}
     views = {name: replace(VIEWS[name], served={**VIEWS[name].served, **every}) for name in (EAST, WEST)}
@@ -195,7 +195,7 @@ def test_kinds_of_jobs_that_the_kueue_of_a_worker_leaves_alone_are_told() -> Non
     assert found == [(EAST, "frameworks", problem)]
 
 
-def test_quota_that_nobody_writes_is_told() -> None:
+def test_quota_without_a_writer_is_reported() -> None:
     """Kueue is asked to keep it, and has not been told that it may: kfleet would leave it alone for nobody."""
     spec = spec_of(
         labelled_flavor("cpu", {"cpu": 10}),
@@ -207,7 +207,7 @@ def test_quota_that_nobody_writes_is_told() -> None:
         assert [(entry.cluster, entry.check.value) for entry in found] == told
 
 
-def test_worker_of_a_config_that_is_written_by_hand_is_judged_without_its_login() -> None:
+def test_worker_of_a_config_that_is_written_by_hand_is_checked_without_its_login() -> None:
     config = (
         "apiVersion: kueue.x-k8s.io/v1beta2\nkind: MultiKueueConfig\nmetadata: {name: mk}\nspec: {clusters: [east]}"
     )
@@ -231,7 +231,7 @@ def role_views() -> ClusterView:
     return view(EAST, live)
 
 
-def test_token_that_may_too_little_is_told_when_its_role_is_as_wanted() -> None:
+def test_token_that_may_too_little_is_reported_when_its_role_is_as_wanted() -> None:
     weak = with_credential(rules=())
     assert preflight_issues(weak) == []
     found = preflight_issues(weak, east=role_views())
@@ -239,7 +239,7 @@ def test_token_that_may_too_little_is_told_when_its_role_is_as_wanted() -> None:
     assert "watch jobs.batch" in found[0][2]
 
 
-def test_origin_of_another_manager_is_told_and_that_of_our_own_is_not() -> None:
+def test_origin_of_another_manager_is_reported_and_that_of_our_own_is_not() -> None:
     roles = {"kfleet-a": "multikueue@uid-of-hub", "kfleet-b": "multikueue@other", "kfleet-c": "lyon@other"}
     found = preflight_issues(with_facts(EAST, ClusterFacts("", EVERYTHING, roles)))
     assert found == [
@@ -253,7 +253,7 @@ def failing(reason: str) -> ClusterView:
     return view(HUB, {ref: {"status": {"conditions": [condition]}}})
 
 
-def test_manager_that_cannot_connect_where_kfleet_can_is_told() -> None:
+def test_manager_that_cannot_connect_where_kfleet_can_is_reported() -> None:
     assert preflight_issues(hub=failing("ClientConnectionFailed")) == [
         (EAST, "connection", "kfleet can connect, and hub cannot: i/o timeout")
     ]
@@ -269,7 +269,7 @@ def test_manager_that_cannot_connect_for_a_known_reason_is_not_told_twice() -> N
     assert [check for _, check, _ in found] == ["frameworks"]
 
 
-def test_rights_of_kfleet_are_told_by_kind_and_verb() -> None:
+def test_rights_of_kfleet_are_reported_by_kind_and_verb() -> None:
     reading = ({"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list"]},)
     found = preflight_issues(with_facts(EAST, ClusterFacts("", reading)))
     assert [(name, check) for name, check, _ in found] == [(EAST, "rights"), (EAST, "rights")]
@@ -342,7 +342,7 @@ def test_secret_of_others_has_to_be_there_and_to_be_good() -> None:
 
 
 @pytest.mark.parametrize("check", Check)
-def test_obstacle_is_in_every_form_of_a_plan(check: Check) -> None:
+def test_preflight_issue_is_in_every_form_of_a_plan(check: Check) -> None:
     made = Plan("test", "", (), preflight_issues=(PreflightIssue(EAST, check, "is wrong", "mend it"),))
     assert plan_text(made).splitlines()[0] == f"preflight: east: {check}: is wrong; mend it"
     assert f"- **preflight** east: {check}: is wrong; mend it" in plan_markdown(made)

@@ -82,7 +82,7 @@ def drifted(draw: st.DrawFn, spec: FleetSpec) -> PaperClusters:
     return paper_clusters
 
 
-def carried_out(plan: Plan, paper_clusters: PaperClusters) -> PaperClusters:
+def applied_to(plan: Plan, paper_clusters: PaperClusters) -> PaperClusters:
     """The clusters after an apply that succeeds."""
     objects = dict(paper_clusters.objects)
     for change in plan.writes:
@@ -112,7 +112,7 @@ def test_make_plan_has_no_writes_after_its_apply(data: st.DataObject, before: Fl
     paper_clusters = data.draw(drifted(before))
     plan = plan_of(after, paper_clusters)
     assert not plan.refusals
-    then = carried_out(plan, paper_clusters)
+    then = applied_to(plan, paper_clusters)
     again = plan_of(after, then)
     assert not again.writes and not again.refusals
     assert plan_of(after, then) == again

@@ -144,7 +144,7 @@ def test_prune_never_touches_objects_of_others() -> None:
     assert NIGHT not in candidates(applied_clusters(SPEC).edited(NIGHT, unlabelled))
 
 
-def test_prune_leaves_a_copy_with_the_label_that_somebody_else_made() -> None:
+def test_prune_leaves_a_copy_with_the_label_that_another_tool_made() -> None:
     """MultiKueue copies a job of the fleet to a worker, with all of its labels, and the worker's set has that kind."""
     paper_clusters = applied_clusters(SPEC)
     label = paper_clusters.objects[paper_clusters.find(NIGHT)]["metadata"]["labels"]
@@ -215,7 +215,7 @@ CPU_GROUP = {
         ("ResourceFlavor", {"topologyName": "racks"}, "Topology/racks"),
     ],
 )
-def test_prune_keeps_what_an_object_of_somebody_else_refers_to(kind: str, content: Manifest, held: str) -> None:
+def test_prune_keeps_what_an_object_of_another_owner_refers_to(kind: str, content: Manifest, held: str) -> None:
     theirs = native(kind, "theirs", content)
     paper_clusters = applied_clusters(parse(OUT, QUEUE)).holding(theirs)
     changes = candidates(paper_clusters)
@@ -225,7 +225,7 @@ def test_prune_keeps_what_an_object_of_somebody_else_refers_to(kind: str, conten
 
 
 @pytest.mark.parametrize("status", [{}, {"reservingWorkloads": 1}])
-def test_prune_keeps_a_queue_under_the_local_queue_of_somebody_else_and_does_not_stop_it(
+def test_prune_keeps_a_queue_under_the_local_queue_of_another_owner_and_does_not_stop_it(
     status: dict[str, int],
 ) -> None:
     paper_clusters = applied_clusters(SPEC).patched(NIGHT, {"status": status})
@@ -268,7 +268,7 @@ def test_prune_does_not_keep_a_flavor_for_workloads_that_are_evicted_first() -> 
     assert {change.action for change in candidates(paper_clusters).values()} == {Action.DELETE}
 
 
-def test_prune_keeps_what_a_kind_may_refer_to_that_nobody_could_list() -> None:
+def test_prune_keeps_what_a_kind_may_refer_to_that_could_not_be_listed() -> None:
     (cluster,) = SPEC.clusters
     view = view_of(SPEC, cluster, applied_clusters(SPEC))
     key = ("kueue.x-k8s.io", "Workload")

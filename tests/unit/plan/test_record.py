@@ -96,7 +96,7 @@ def test_moves_tell_an_object_that_was_not_in_the_plan() -> None:
     assert moves(saved, now) == ["hub/ResourceFlavor/cpu: the saved plan does not change it, the current plan does"]
 
 
-def test_moves_tell_another_wish_for_the_same_object() -> None:
+def test_moves_show_another_desired_state_of_the_same_object() -> None:
     assert moves(record(), record(snippet=QUEUE.replace('"9"', '"8"'))) == [
         f"{NIGHT}: has changed since the plan was made"
     ]

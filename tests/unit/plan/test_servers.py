@@ -4,12 +4,12 @@ from dataclasses import replace
 
 from reconciler.multikueue.model import ConfigMembership, WorkerRemovals
 from reconciler.objects import ClusterName
-from reconciler.plan.model import Action, ClusterPlan, Plan, Refused
+from reconciler.plan.model import Action, Plan, Refused
 from reconciler.spec.model import AccessSpec
 from reconciler.state.applyset import Inventory
 from reconciler.state.cluster_memory import Address
 from tests.builders import cluster_document
-from tests.unit.plan.paper_clusters import PaperClusters, applied_clusters, parse, plan_of, removed, uid_of
+from tests.unit.plan.paper_clusters import PaperClusters, applied_clusters, cluster_in, parse, plan_of, removed, uid_of
 
 HUB, EAST, WEST = (ClusterName(name) for name in ("hub", "east", "west"))
 CLUSTERS = (cluster_document("hub", "manager"), cluster_document("east"))
@@ -22,10 +22,6 @@ kind: Queue
 metadata: {name: q}
 spec: {dispatch: multikueue, quota: [{flavor: cpu, resources: {cpu: 100%}}]}
 """
-
-
-def part(plan: Plan, name: str) -> ClusterPlan:
-    return next(entry for entry in plan.clusters if entry.name == name)
 
 
 def refusals(plan: Plan) -> dict[str, str]:
@@ -49,7 +45,7 @@ def as_east(paper_clusters: PaperClusters) -> PaperClusters:
 
 
 def names_on_hub(plan: Plan) -> set[str]:
-    return {str(change.ref) for change in part(plan, "hub").changes if change.action is not Action.KEEP}
+    return {str(change.ref) for change in cluster_in(plan, "hub").changes if change.action is not Action.KEEP}
 
 
 def test_second_name_of_a_worker_is_refused_with_both_names_and_counts_for_nothing() -> None:
@@ -61,8 +57,8 @@ def test_second_name_of_a_worker_is_refused_with_both_names_and_counts_for_nothi
     )
     assert [entry.name for entry in plan.clusters] == ["hub", "east"]
     assert not plan.writes
-    assert set(part(plan, "hub").fleet) == {"hub", "east"}
-    assert set(part(plan, "hub").addresses) == {"east"}
+    assert set(cluster_in(plan, "hub").fleet) == {"hub", "east"}
+    assert set(cluster_in(plan, "hub").addresses) == {"east"}
 
 
 def test_two_names_of_a_new_server_are_both_refused_before_anything_is_written_there() -> None:
@@ -74,7 +70,7 @@ def test_two_names_of_a_new_server_are_both_refused_before_anything_is_written_t
     assert {entry.name for entry in plan.clusters} == {"hub", "north"}
     assert "hub/MultiKueueCluster/north" in names_on_hub(plan)
     assert not names_on_hub(plan) & {"hub/MultiKueueCluster/east", "hub/MultiKueueCluster/west"}
-    (queue,) = [change for change in part(plan, "hub").changes if str(change.ref) == "hub/ClusterQueue/q"]
+    (queue,) = [change for change in cluster_in(plan, "hub").changes if str(change.ref) == "hub/ClusterQueue/q"]
     (group,) = (queue.manifest or {})["spec"]["resourceGroups"]
     assert group["flavors"][0]["resources"][0]["nominalQuota"] == "64"
 
@@ -87,7 +83,7 @@ def test_manager_that_is_also_a_worker_is_refused_as_a_worker() -> None:
         assert "same API server as hub" in refusals(plan)["east"]
         # A queue without a worker is not made: Kueue takes no such config.
         queue = ("hub/ClusterQueue/q", "hub/AdmissionCheck/multikueue-q", "hub/MultiKueueConfig/multikueue-q")
-        held = {str(change.ref) for change in part(plan, "hub").changes if change.action is Action.HOLD}
+        held = {str(change.ref) for change in cluster_in(plan, "hub").changes if change.action is Action.HOLD}
         assert {*queue} <= held
 
 
@@ -103,11 +99,11 @@ def test_name_that_is_taken_back_is_forgotten_with_all_that_the_manager_has_for_
     plan = plan_of(spec, paper_clusters, removals=WorkerRemovals((), (removed(spec, paper_clusters, "west"),)))
     assert not plan.refusals and not plan.waiting
     assert [entry.name for entry in plan.clusters] == ["hub", "east"]
-    assert not [change for change in part(plan, "east").changes if change.action is not Action.KEEP]
+    assert not [change for change in cluster_in(plan, "east").changes if change.action is not Action.KEEP]
     deleted = {str(change.ref) for change in plan.changes if change.action is Action.DELETE}
     assert deleted == {"hub/MultiKueueCluster/west", "hub/Secret/kueue-system/multikueue-west"}
-    assert set(part(plan, "hub").fleet) == {"hub", "east"}
-    assert set(part(plan, "hub").addresses) == {"east"}
+    assert set(cluster_in(plan, "hub").fleet) == {"hub", "east"}
+    assert set(cluster_in(plan, "hub").addresses) == {"east"}
 
 
 def test_worker_whose_access_leads_to_another_worker_is_refused_and_still_counts() -> None:
@@ -118,7 +114,7 @@ def test_worker_whose_access_leads_to_another_worker_is_refused_and_still_counts
     inventories = {**right.inventories, HUB: replace(right.inventories[HUB], fleet=fleet)}
     plan = plan_of(spec, as_east(replace(right, inventories=inventories)))
     assert [(refusal.reason, refusal.cluster) for refusal in plan.refusals] == [(Refused.MOVED, "west")]
-    changed = {change.ref.kind for change in part(plan, "hub").changes if change.action is not Action.KEEP}
+    changed = {change.ref.kind for change in cluster_in(plan, "hub").changes if change.action is not Action.KEEP}
     assert changed == {"Secret"}  # whose tokens nobody looked at here
 
 

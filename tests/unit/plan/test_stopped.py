@@ -26,7 +26,7 @@ def test_queue_that_stays_after_all_goes_on() -> None:
 
 
 @pytest.mark.parametrize("policy", ["Hold", "None"])
-def test_queue_that_git_stops_otherwise_is_no_quarrel_of_kfleet_with_itself(policy: str) -> None:
+def test_queue_that_git_stops_otherwise_does_not_conflict_with_kfleet_itself(policy: str) -> None:
     said = QUEUE.replace("  cohortName: science", f"  cohortName: science\n  stopPolicy: {policy!r}")
     change = only_write(said, stopped_clusters())
     assert (change.action, change.is_resumed, change.is_forced) == (Action.UPDATE, True, True)
@@ -35,5 +35,5 @@ def test_queue_that_git_stops_otherwise_is_no_quarrel_of_kfleet_with_itself(poli
     ]
 
 
-def test_queue_that_nobody_stopped_is_left_alone() -> None:
+def test_queue_that_was_not_stopped_is_left_alone() -> None:
     assert not plan_of(parse(QUEUE), applied_clusters(parse(QUEUE))).writes

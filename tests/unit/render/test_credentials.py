@@ -67,7 +67,7 @@ def test_role_serves_the_kueue_that_runs_and_the_one_that_will_run() -> None:
     assert [rule["resources"] for rule in manifest_of(seen(done), ROLE)["rules"][2:]] == [["jobs"]]
 
 
-def test_role_is_as_shipped_or_as_the_fleet_says_while_nobody_looks() -> None:
+def test_role_is_as_shipped_or_as_the_fleet_says_without_an_observation() -> None:
     assert ["trainjobs"] in [rule["resources"] for rule in manifest_of(seen(None), ROLE)["rules"]]
     hub, *workers = SPEC.clusters
     said = replace(hub, kueue=replace(hub.kueue, configuration={"integrations": {"frameworks": ["pod"]}}))

@@ -148,7 +148,7 @@ def test_labels_that_place_a_job_are_guarded_for_every_kind_where_the_server_can
     assert not any(one.ref.name == "kfleet-placement" for one in downsynced_of(CPU, GPU, DOWNSYNCED, shape=old).objects)
 
 
-def test_cluster_of_no_carried_queue_has_no_policy() -> None:
+def test_cluster_of_no_downsynced_queue_has_no_policy() -> None:
     narrow = queue("q", *QUOTA, dispatch="kubestellar", clusters={"names": ["east"]})
     assert {ref for ref in refs(downsynced_of(CPU, GPU, narrow)) if "BindingPolicy" in ref} == {
         "hub/BindingPolicy/kfleet-east"

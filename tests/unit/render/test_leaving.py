@@ -16,7 +16,7 @@ from reconciler.render.model import Desired
 from reconciler.snapshot.model import Observations
 from reconciler.spec.model import AccessSpec, FleetSpec
 from reconciler.state.cluster_memory import Address, remembered_cluster
-from tests.builders import Document, native, queue, quota
+from tests.builders import Document, cpu_group, native, queue, quota
 from tests.unit.plan.paper_clusters import parse
 from tests.unit.render.desired_objects import manifest_of
 
@@ -75,7 +75,7 @@ def old_queue(reserving: int = 0, **metadata: Any) -> Manifest:
     return {**native("ClusterQueue", "old", spec, uid="1", **metadata), "status": {"reservingWorkloads": reserving}}
 
 
-def test_drained_worker_stays_while_nobody_has_looked() -> None:
+def test_drained_worker_stays_before_the_first_look() -> None:
     assert clusters_of(compute_desired(draining_fleet(north="true"))) == ["east", "west", "north"]
 
 
@@ -93,7 +93,7 @@ def test_drained_worker_stays_while_nobody_has_looked() -> None:
         ({"running": 0, "is_held": True}, [], ""),
     ],
 )
-def test_drained_worker_keeps_its_seat_until_it_is_known_to_be_empty(
+def test_drained_worker_stays_a_member_until_it_is_known_to_be_empty(
     seen: dict[str, Any], staying: list[str], why: str
 ) -> None:
     found = desired(draining_fleet(north="true"), membership("north", **seen))
@@ -116,11 +116,10 @@ def test_drained_worker_counts_on_the_manager_as_long_as_its_jobs_do() -> None:
     assert notes[f"hub/MultiKueueConfig/{CONFIG}"] == ("north cannot leave yet",)
 
 
-def live_queue(cpu: str = "1", **limits: str) -> Manifest:
+def worker_queue(cpu: str = "1", **limits: str) -> Manifest:
     """The queue q of a worker, as it is there."""
-    resources = [{"name": "cpu", "nominalQuota": cpu, **limits}]
-    group = {"coveredResources": ["cpu"], "flavors": [{"name": "cpu", "resources": resources}]}
-    return native("ClusterQueue", "q", {"namespaceSelector": {}, "resourceGroups": [group]}, uid="1")
+    groups = [cpu_group(cpu, of="cpu", **limits)]
+    return native("ClusterQueue", "q", {"namespaceSelector": {}, "resourceGroups": groups}, uid="1")
 
 
 def offered(found: Desired) -> dict[str, str]:
@@ -146,8 +145,8 @@ NARROWER = queue("q", quota("cpu", {"cpu": 1}), dispatch="multikueue", clusters=
 )
 def test_worker_counts_on_the_manager_until_it_has_left(documents: tuple[Document | str, ...]) -> None:
     spec = draining_fleet(*documents)
-    removed = () if len(documents) > 2 else (gone(spec, live_queue("7")),)
-    there = {"queues": (live_queue("7"),)}
+    removed = () if len(documents) > 2 else (gone(spec, worker_queue("7")),)
+    there = {"queues": (worker_queue("7"),)}
     for state in ({"running": 3, "is_held": True}, {"running": 0}):
         found = desired(spec, membership("north", **state, **there), removed=removed)
         assert offered(found) == {"nominalQuota": "9"}
@@ -165,7 +164,7 @@ def test_limits_of_a_worker_that_leaves_count_like_those_of_any_other() -> None:
         cohort="all",
     )
     spec = draining_fleet(CPU, limited)
-    there = live_queue("4", borrowingLimit="2", lendingLimit="1")
+    there = worker_queue("4", borrowingLimit="2", lendingLimit="1")
     found = desired(spec, membership("north", running=1, queues=(there,)))
     assert offered(found) == {"nominalQuota": "12", "borrowingLimit": "6", "lendingLimit": "3"}
 
@@ -174,7 +173,7 @@ def test_limits_of_a_worker_that_leaves_count_like_those_of_any_other() -> None:
 def test_what_a_worker_that_leaves_offers_must_be_seen_before_the_manager_offers_less(state: dict[str, Any]) -> None:
     found = desired(draining_fleet(), membership("north", **state))
     assert unseen(found) == "the quota of north, which is leaving, was not observed"
-    assert unseen(desired(draining_fleet(), membership("north", running=1, queues=(live_queue(),)))) == ""
+    assert unseen(desired(draining_fleet(), membership("north", running=1, queues=(worker_queue(),)))) == ""
 
 
 def test_manager_offers_no_less_where_it_is_not_known_who_leaves() -> None:
@@ -190,7 +189,7 @@ def test_drain_says_how_queues_are_stopped(drain: str, policy: str) -> None:
         assert manifest_of(found, f"north/ClusterQueue/{name}")["spec"]["stopPolicy"] == policy
 
 
-def test_last_drained_worker_that_has_a_seat_keeps_it_and_the_manager_waits() -> None:
+def test_last_drained_worker_that_is_a_member_stays_and_the_manager_waits() -> None:
     spec = draining_fleet(east="true", west="true")
     empty = {"running": 0, "is_held": True}
     both = desired(spec, membership("east", **empty), membership("west", **empty))
@@ -199,7 +198,7 @@ def test_last_drained_worker_that_has_a_seat_keeps_it_and_the_manager_waits() ->
     assert clusters_of(desired(spec, membership("west", **empty))) == ["west"]
 
 
-def test_seat_that_a_written_config_gives_stays_also_when_its_worker_is_drained() -> None:
+def test_membership_of_a_written_config_stays_also_when_its_worker_is_drained() -> None:
     config = "kind: MultiKueueConfig\nmetadata: {name: own}\nspec: {clusters: [east]}\n"
     found = desired(
         draining_fleet(config, east="true"),
@@ -217,7 +216,7 @@ def test_seat_that_a_written_config_gives_stays_also_when_its_worker_is_drained(
         ("Hold", "its queues are being stopped, and the next run continues"),
     ],
 )
-def test_queue_that_stays_wanted_on_a_worker_is_named_as_what_keeps_its_seat(policy: str, why: str) -> None:
+def test_queue_that_stays_wanted_on_a_worker_is_named_as_what_keeps_it_a_member(policy: str, why: str) -> None:
     config = "kind: MultiKueueConfig\nmetadata: {name: own}\nspec: {clusters: [west]}\n"
     head = "kind: ClusterQueue\nmetadata: {name: old, annotations: {kfleet.dev/clusters: east}}\n"
     native = f"{head}spec: {{namespaceSelector: {{}}, stopPolicy: {policy}}}\n"
@@ -255,7 +254,7 @@ def test_token_of_a_worker_that_left_the_spec_is_renewed_while_its_jobs_run() ->
     assert ["jobs"] in [rule["resources"] for rule in role["rules"]]
 
 
-def test_login_of_a_worker_that_left_the_spec_is_not_touched_where_somebody_else_has_made_it() -> None:
+def test_login_of_a_worker_that_left_the_spec_is_not_touched_where_another_tool_has_made_it() -> None:
     spec = draining_fleet()
     removed = (gone(spec, old_queue()),)
     for links in (links_to("north", "system:serviceaccount:a:b"), links_to("east")):
@@ -269,7 +268,7 @@ def test_token_is_renewed_for_the_last_jobs_of_the_last_queue() -> None:
     assert secret.token and secret.token.reason and not secret.held
 
 
-def test_login_is_looked_at_as_long_as_a_worker_has_a_seat() -> None:
+def test_login_is_looked_at_as_long_as_a_worker_is_a_member() -> None:
     narrower = queue("q", quota("cpu", {"cpu": 1}), dispatch="multikueue", clusters={"names": ["west"]})
     spec = draining_fleet(CPU, narrower)
     removals = WorkerRemovals((membership("east", running=1), membership("north", running=1)), (gone(spec),))
@@ -298,7 +297,7 @@ def test_worker_that_left_the_spec_and_is_silent_goes_by_what_the_manager_knows(
     assert not [entry for entry in found.objects if entry.ref.cluster == "north"]
 
 
-def test_worker_that_a_queue_names_no_more_holds_that_queue() -> None:
+def test_worker_that_a_queue_no_longer_names_holds_that_queue() -> None:
     narrower = queue("q", quota("cpu", {"cpu": 1}), dispatch="multikueue", clusters={"names": ["west"]})
     found = desired(draining_fleet(CPU, narrower), membership("east", running=1, queues=(old_queue(),)))
     assert clusters_of(found) == ["west", "east"]
@@ -307,7 +306,7 @@ def test_worker_that_a_queue_names_no_more_holds_that_queue() -> None:
     assert (leaving.queues, leaving.is_whole) == (frozenset({"old"}), False)
 
 
-def test_nothing_changes_for_leavers_where_the_live_configs_were_not_seen() -> None:
+def test_nothing_changes_for_removed_workers_where_the_live_configs_were_not_seen() -> None:
     native = "kind: MultiKueueConfig\nmetadata: {name: own}\nspec: {clusters: [east]}\n"
     found = compute_desired(
         draining_fleet(CPU, SENT, native, north="true"), Observations(removals=WorkerRemovals(problem="timed out"))
@@ -330,7 +329,7 @@ def test_nothing_changes_for_leavers_where_the_live_configs_were_not_seen() -> N
         ({"running": 0, "is_held": True}, {"running": 0, "is_held": True}, []),
     ],
 )
-def test_workers_of_a_config_that_nobody_wants_leave_it_together(
+def test_workers_of_a_config_that_is_not_wanted_leave_it_together(
     east: dict[str, Any], west: dict[str, Any], staying: list[str]
 ) -> None:
     found = desired(draining_fleet(CPU), membership("east", **east), membership("west", **west))
@@ -343,7 +342,7 @@ def sat(*clusters: str, config: str = CONFIG) -> frozenset[tuple[str, str]]:
     return frozenset((config, cluster) for cluster in clusters)
 
 
-def test_newcomer_waits_for_a_seat_while_a_full_config_cannot_let_go_of_another() -> None:
+def test_newcomer_waits_for_membership_while_a_full_config_cannot_let_go_of_another() -> None:
     """Kueue takes 20 clusters; who sits there already is not sent away for one who comes."""
     many = {f"w{number:02}": "false" for number in range(18)}
     spec = draining_fleet(**many)
@@ -361,7 +360,7 @@ def test_newcomer_waits_for_a_seat_while_a_full_config_cannot_let_go_of_another(
     assert len(clusters_of(desired(spec))) == 20
 
 
-def test_newcomer_waits_for_a_seat_in_a_written_config_too() -> None:
+def test_newcomer_waits_for_membership_in_a_written_config_too() -> None:
     names = [f"w{number:02}" for number in range(20)]
     native = f"kind: MultiKueueConfig\nmetadata: {{name: own}}\nspec: {{clusters: [{', '.join(names)}]}}\n"
     removals = WorkerRemovals(

@@ -112,7 +112,7 @@ def test_queue_may_leave_its_quota_on_the_manager_to_kueue() -> None:
     assert config["spec"]["quotaManagement"] == "Automated"
 
 
-def test_queue_keeps_its_wish_to_be_drained_on_the_object() -> None:
+def test_queue_records_on_the_object_that_it_is_to_be_drained() -> None:
     desired = desired_of(CPU, queue("q", quota("cpu", {"cpu": 1}), drainOnDelete=True))
     assert manifest_of(desired, "east/ClusterQueue/q")["metadata"]["annotations"] == {
         "kfleet.dev/drain-on-delete": "true"

@@ -110,7 +110,7 @@ def test_object_keeps_what_the_fleet_says_of_it() -> None:
 
 
 @pytest.mark.parametrize(("kind", "option"), [("MultiKueueCluster", "Prune=confirm"), ("LocalQueue", None)])
-def test_worker_that_leaves_is_deleted_only_once_somebody_confirms_it(kind: str, option: str | None) -> None:
+def test_worker_that_leaves_is_deleted_only_once_an_operator_confirms_it(kind: str, option: str | None) -> None:
     ref = Ref(ClusterName("hub"), "kueue.x-k8s.io", kind, "", "east")
     assert (
         annotate_for_argocd(ref, {"kind": kind, "metadata": {"name": "east"}})["metadata"]["annotations"].get(OPTIONS)

@@ -65,7 +65,7 @@ def health_issues(spec: FleetSpec, paper_clusters: PaperClusters) -> list[str]:
     return [f"{one.ref} {one.reason}" for one in find_health_issues(compute_desired(spec), views)]
 
 
-def test_healthy_fleet_has_no_ailments() -> None:
+def test_healthy_fleet_has_no_health_issues() -> None:
     spec = parse(*FLEET)
     assert health_issues(spec, well(applied_clusters(spec), spec)) == []
 
@@ -78,7 +78,7 @@ def test_check_with_some_of_its_clusters_is_degraded() -> None:
     assert health_issues(spec, paper_clusters) == ["hub/AdmissionCheck/mk SomeActiveClusters"]
 
 
-def test_queue_that_is_stopped_by_wish_is_well_and_by_hand_is_not() -> None:
+def test_queue_that_is_stopped_by_git_is_healthy_and_by_hand_is_not() -> None:
     spec = parse(*FLEET)
     drained = parse(cluster_document("hub", "manager"), cluster_document("east", drain=True), OBJECTS)
     paper_clusters = well(applied_clusters(spec), spec)
@@ -101,7 +101,7 @@ def test_managers_queue_that_waits_with_its_drained_workers_or_that_the_spec_sto
         assert health_issues(spec, paper_clusters) == found
 
 
-def test_local_queue_that_a_worker_lacks_is_found_whoever_made_it() -> None:
+def test_local_queue_that_a_worker_lacks_is_found_for_every_owner() -> None:
     spec = parse(*FLEET)
     paper_clusters = well(applied_clusters(spec), spec).holding(read_manifest(BY_HAND))
     assert health_issues(spec, paper_clusters) == ["hub/LocalQueue/team/extra MissingOnWorker"]
@@ -138,7 +138,7 @@ def test_local_queue_is_not_missed_on_a_worker_that_was_not_seen() -> None:
     assert health_issues(spec, paper_clusters.unseen("Cohort.kueue.x-k8s.io", spec.clusters[1].name)) == []
 
 
-def test_ailment_says_what_to_do() -> None:
+def test_health_issue_says_what_to_do() -> None:
     spec = parse(*FLEET)
     paper_clusters = well(applied_clusters(spec), spec).holding(read_manifest(BY_HAND))
     views: list[ClusterView] = [view_of(spec, cluster, paper_clusters) for cluster in spec.clusters]

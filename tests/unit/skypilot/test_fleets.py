@@ -127,7 +127,7 @@ def test_provisioning_stays_off_workers_of_kubestellar_which_have_no_kueue() -> 
 
 
 @pytest.mark.parametrize(("left_out", "queues"), [("05-two-queues.yaml", 1), ("04-one-queue.yaml", 2)])
-def test_what_the_documents_of_skypilot_write_is_told_what_ails_it(left_out: str, queues: int) -> None:
+def test_what_the_documents_of_skypilot_write_gets_its_findings(left_out: str, queues: int) -> None:
     """Both of its setups, each with quotas that are no limit for cpu, memory and GPUs alike."""
     seeds = {path.name: path.read_bytes() for path in SEEDS.iterdir() if path.name != left_out}
     fleet = f"{BASE.partition('---')[0]}---\n{RESEARCH}"

@@ -137,7 +137,7 @@ def test_every_broken_file_is_reported() -> None:
         (b"x" * (MAX_FILE_BYTES + 1), f"a.yaml: the file has 10485761 bytes: at most {MAX_FILE_BYTES} are read"),
     ],
 )
-def test_what_is_no_text_is_named(content: bytes, message: str) -> None:
+def test_what_is_not_text_is_named(content: bytes, message: str) -> None:
     assert read_errors(content) == [message]
 
 

@@ -140,7 +140,7 @@ def test_messages_of_one_document_are_bounded() -> None:
         ("{source: nats, nats: {connector: x, subject: s}}", "say exactly one of pools or poolRegExp"),
     ],
 )
-def test_capacity_that_does_not_fit_its_source_is_told(capacity: str, problem: str) -> None:
+def test_capacity_that_does_not_fit_its_source_is_reported(capacity: str, problem: str) -> None:
     (message,) = problems_of(document_text("Flavor", f"capacity: {capacity}"))
     assert problem in message
 

@@ -22,7 +22,7 @@ def test_merged_takes_wanted_values_and_keeps_those_of_others() -> None:
     assert merged(LIVE, wanted, "kfleet")["spec"] == {"nodeLabels": {"x": "9", "y": "2", "z": "3"}, "tolerations": []}
 
 
-def test_merged_drops_what_the_manager_applied_and_wants_no_more() -> None:
+def test_merged_drops_what_the_manager_applied_and_no_longer_wants() -> None:
     wanted = {"metadata": {"name": "a"}, "spec": {"nodeLabels": {"x": "1"}}}
     assert merged(LIVE, wanted, "kfleet")["spec"] == {"nodeLabels": {"x": "1", "z": "3"}}
 

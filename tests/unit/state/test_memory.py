@@ -50,7 +50,7 @@ def test_address_lies_with_the_inventory_of_the_manager() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "3", "{}", '{"namespace": 1}'])
-def test_address_that_somebody_broke_is_none(text: str) -> None:
+def test_address_that_a_user_broke_is_none(text: str) -> None:
     assert read_address(text) is None
 
 

@@ -67,13 +67,13 @@ def test_quota_that_kueue_writes_is_left_out_and_said_so() -> None:
     assert queue.notes == ("Kueue (quotaManagement: Automated) manages its quota, so kfleet does not write it",)
 
 
-def test_quota_that_nobody_else_owns_yet_stays_as_it_is() -> None:
+def test_quota_that_no_other_manager_owns_yet_stays_as_it_is() -> None:
     (queue,) = leave_quotas(entries(AUTOMATED.replace('"9"', '"5"')), live_of(AUTOMATED))
     flavor = queue.manifest["spec"]["resourceGroups"][0]["flavors"][0]
     assert flavor["resources"][0]["nominalQuota"] == "9"
 
 
-def test_quota_management_that_somebody_set_on_the_config_counts() -> None:
+def test_quota_management_that_a_user_set_on_the_config_counts() -> None:
     live = {**live_of(QUEUE), **{ref: one for ref, one in live_of(AUTOMATED).items() if ref.kind == "MultiKueueConfig"}}
     assert len([*leave_quotas(entries(QUEUE), live)]) == 1
     manual = QUEUE.replace("[east]}", "[east], quotaManagement: Manual}")

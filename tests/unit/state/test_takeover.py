@@ -49,7 +49,7 @@ def test_abandoned_fields_are_none_without_client_side_apply() -> None:
     assert not list(abandoned_fields(edited(SHELL, THEIRS, "kubectl-create"), OURS))
 
 
-def test_predecessor_is_no_entry_of_a_subresource() -> None:
+def test_predecessor_is_not_an_entry_of_a_subresource() -> None:
     (entry,) = LIVE["metadata"]["managedFields"]
     assert predecessor_of(LIVE) == CLIENT_SIDE
     on_status = merged(LIVE, {"metadata": {"managedFields": [{**entry, "subresource": "status"}]}})

@@ -84,7 +84,7 @@ def test_apply_stops_writing_when_its_lease_is_stolen(
     assert_converges(faulty, repo, shape)
 
 
-def test_apply_stops_writing_when_the_keeper_of_its_lease_is_silent(
+def test_apply_stops_writing_when_the_home_cluster_of_its_lease_is_silent(
     faulty: Sandbox, kubeconfigs: dict[str, Path], proxy_of: ProxyOf, tmp_path: Path, unique: str
 ) -> None:
     manager, worker = proxy_of("manager"), proxy_of("worker1")

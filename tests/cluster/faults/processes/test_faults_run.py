@@ -160,7 +160,7 @@ def test_second_replica_ends_what_a_killed_leader_began(
     assert_as_wanted(faulty, later)
 
 
-def test_run_that_is_stopped_in_mid_write_ends_the_write_and_no_more(
+def test_run_that_is_stopped_in_mid_write_ends_the_write_and_starts_no_other(
     faulty: Sandbox,
     shape: Shape,
     proxy_of: Callable[[str], FaultProxy],

@@ -20,7 +20,7 @@ def paper_clusters_of(manager: str = "kubectl-label") -> PaperClusters:
     return paper_clusters
 
 
-def test_field_that_git_drops_goes_also_where_hands_hold_it_too() -> None:
+def test_field_that_git_drops_goes_also_where_manual_edits_own_it_too() -> None:
     assert not plan_of(parse(LABELLED), paper_clusters_of()).writes
     (change,) = plan_of(parse(QUEUE), paper_clusters_of()).writes
     assert (change.action, change.reason, change.is_unshared) == (Action.UPDATE, Reason.CHANGED, True)
@@ -34,7 +34,7 @@ def test_field_that_another_program_holds_too_stays_with_it() -> None:
     assert (change.reason, change.is_unshared, change.fields) == (Reason.UNRECORDED, False, ())
 
 
-def test_hands_let_go_of_just_what_they_share() -> None:
+def test_manual_managers_lose_just_the_shared_fields() -> None:
     paper_clusters = paper_clusters_of().edited(NIGHT, {"metadata": {"labels": {"team": "a"}}}, "kubectl-label")
     live = paper_clusters.objects[paper_clusters.find(NIGHT)]
     (change,) = plan_of(parse(QUEUE), paper_clusters).writes

@@ -90,7 +90,7 @@ def test_job_whose_pods_alone_name_the_queue_is_never_admitted(carrying: FleetSt
     ]
 
 
-def test_kind_that_the_fleet_names_is_carried(carrying: FleetState) -> None:
+def test_kind_that_the_fleet_names_is_downsynced(carrying: FleetState) -> None:
     kinds = read_kubestellar({"kinds": [RAY]}).kinds
     fleet = replace(carrying, downsynced=downsynced_frameworks(kinds))
     assert answer(in_queue(ray_job("a", ONE, ONE, 1)), fleet).verdict is Verdict.ADMITTED
@@ -99,7 +99,7 @@ def test_kind_that_the_fleet_names_is_carried(carrying: FleetState) -> None:
     assert downsynced_frameworks((*KNOWN_KINDS, own, stateful)) == carrying.downsynced
 
 
-def test_job_of_which_kueue_would_admit_a_part_is_never_carried(carrying: FleetState) -> None:
+def test_job_of_which_kueue_would_admit_a_part_is_never_downsynced(carrying: FleetState) -> None:
     def parallel(count: int) -> Document:
         return in_queue(job("a", ONE, parallelism=count, completions=count, annotations={LEAST: "1"}))
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from reconciler.multikueue.model import ConfigMembership, WorkerRemovals
 from reconciler.objects import ClusterName
-from reconciler.plan.model import Action, ClusterPlan, Plan, Reason, Refused
+from reconciler.plan.model import Action, Plan, Reason, Refused
 from reconciler.plan.record import plan_record
 from reconciler.report.text import plan_text
 from reconciler.spec.model import AccessSpec
@@ -15,6 +15,7 @@ from tests.unit.plan.paper_clusters import (
     HUB_AND_EAST,
     PaperClusters,
     applied_clusters,
+    cluster_in,
     parse,
     plan_of,
     removed,
@@ -64,65 +65,65 @@ def plan_without_west(
     )
 
 
-def part(plan: Plan, name: str) -> ClusterPlan:
-    return next(entry for entry in plan.clusters if entry.name == name)
-
-
-def test_departed_cluster_is_emptied_and_remembered_until_the_next_look() -> None:
+def test_removed_cluster_is_emptied_and_remembered_until_the_next_look() -> None:
     plan = plan_without_west(clusters_with_west())
-    assert [(change.action, change.reason) for change in part(plan, "west").changes] == [(Action.DELETE, Reason.GONE)]
-    assert part(plan, "west").is_ending
-    assert "west" in part(plan, "hub").addresses
+    assert [(change.action, change.reason) for change in cluster_in(plan, "west").changes] == [
+        (Action.DELETE, Reason.GONE)
+    ]
+    assert cluster_in(plan, "west").is_ending
+    assert "west" in cluster_in(plan, "hub").addresses
 
 
-def test_departed_cluster_is_forgotten_when_nothing_of_the_fleet_is_there() -> None:
+def test_removed_cluster_is_forgotten_when_nothing_of_the_fleet_is_there() -> None:
     paper_clusters = clusters_with_west().without("west/ResourceFlavor/cpu")
     inventories = {name: one for name, one in paper_clusters.inventories.items() if name != "west"}
     plan = plan_without_west(replace(paper_clusters, inventories=inventories))
-    assert set(part(plan, "hub").addresses) == {"east"}
-    assert set(part(plan, "hub").fleet) == {"hub", "east"}
+    assert set(cluster_in(plan, "hub").addresses) == {"east"}
+    assert set(cluster_in(plan, "hub").fleet) == {"hub", "east"}
 
 
-def test_departed_cluster_whose_inventory_is_left_is_not_forgotten_yet() -> None:
+def test_removed_cluster_whose_inventory_is_left_is_not_forgotten_yet() -> None:
     plan = plan_without_west(clusters_with_west().without("west/ResourceFlavor/cpu"))
-    assert part(plan, "west").is_ending
-    assert "west" in part(plan, "hub").addresses
+    assert cluster_in(plan, "west").is_ending
+    assert "west" in cluster_in(plan, "hub").addresses
 
 
-def test_departed_cluster_that_waits_keeps_everything() -> None:
+def test_removed_cluster_that_waits_keeps_everything() -> None:
     plan = plan_without_west(clusters_with_west(), memberships=(ConfigMembership("mk", WEST, running=2),))
-    assert [(change.action, change.reason) for change in part(plan, "west").changes] == [(Action.HOLD, Reason.LEAVING)]
-    assert not part(plan, "west").is_ending
+    assert [(change.action, change.reason) for change in cluster_in(plan, "west").changes] == [
+        (Action.HOLD, Reason.LEAVING)
+    ]
+    assert not cluster_in(plan, "west").is_ending
     why = "2 of the manager's workloads still run there; it leaves mk when nothing runs there any longer"
     assert plan_record(plan)["waiting"] == [{"cluster": "west", "why": why}]
 
 
-def test_departed_cluster_that_is_silent_is_no_gap_and_is_remembered() -> None:
+def test_removed_cluster_that_is_silent_is_not_a_gap_and_is_remembered() -> None:
     paper_clusters = replace(clusters_with_west(), unreachable=frozenset({WEST}))
     plan = plan_without_west(paper_clusters)
     assert plan.gaps == ()
     assert [entry.cluster for entry in plan.waiting] == ["west"]
     forget = 'patch configmap kfleet-test --type=json -p \'[{"op":"remove","path":"/data/west"}]\''
     assert plan.waiting[0].why.endswith(f"To drop it for good, run on hub: kubectl -n kueue-system {forget}")
-    assert "west" in part(plan, "hub").addresses
+    assert "west" in cluster_in(plan, "hub").addresses
 
 
-def test_cluster_where_nobody_ever_was_is_not_remembered() -> None:
+def test_cluster_that_was_never_connected_is_not_remembered() -> None:
     paper_clusters = replace(PaperClusters(), unreachable=frozenset({WEST}))
     plan = plan_of(parse(*HUB_AND_EAST, WEST_CLUSTER, FLAVOR), paper_clusters)
-    assert set(part(plan, "hub").addresses) == {"east"}
+    assert set(cluster_in(plan, "hub").addresses) == {"east"}
 
 
 def test_address_that_leads_to_another_cluster_is_not_remembered() -> None:
     paper_clusters = clusters_with_west()
     spec = parse(*HUB_AND_EAST, cluster_document("west", access={"context": "wrong"}), FLAVOR)
-    right = part(plan_of(spec, paper_clusters), "hub").addresses["west"]
+    right = cluster_in(plan_of(spec, paper_clusters), "hub").addresses["west"]
     assert right.access == AccessSpec(context="wrong")
-    moved = part(plan_of(spec, replace(paper_clusters, uids={WEST: "another"})), "hub").addresses["west"]
+    moved = cluster_in(plan_of(spec, replace(paper_clusters, uids={WEST: "another"})), "hub").addresses["west"]
     assert moved.access == AccessSpec()
 
 
-def test_deletes_of_a_departed_cluster_stop_nothing_but_itself() -> None:
+def test_deletes_of_a_removed_cluster_stop_nothing_but_itself() -> None:
     plan = plan_without_west(clusters_with_west(), STRICT)
     assert [(refusal.reason, refusal.cluster) for refusal in plan.refusals] == [(Refused.TOO_MANY, "west")]
     assert plan_without_west(clusters_with_west(), STRICT, confirmed=1).refusals == ()
@@ -135,16 +136,16 @@ def test_deletes_of_the_fleet_itself_stop_all_as_ever() -> None:
     assert [refusal.cluster for refusal in plan.refusals] == [None]
 
 
-def test_departed_cluster_is_let_alone_while_the_fleet_is_suspended() -> None:
+def test_removed_cluster_is_let_alone_while_the_fleet_is_suspended() -> None:
     paused = "kind: Fleet\nmetadata: {name: test}\nspec: {suspend: true}\n"
     plan = plan_without_west(clusters_with_west(), paused)
-    assert [change.reason for change in part(plan, "west").changes] == [Reason.SUSPENDED]
-    assert not part(plan, "west").is_ending
+    assert [change.reason for change in cluster_in(plan, "west").changes] == [Reason.SUSPENDED]
+    assert not cluster_in(plan, "west").is_ending
 
 
 def test_manager_without_a_memory_starts_one() -> None:
     plan = plan_of(parse(*HUB_AND_EAST, FLAVOR), PaperClusters(inventories={ClusterName("hub"): Inventory()}))
-    assert set(part(plan, "hub").addresses) == {"east"}
+    assert set(cluster_in(plan, "hub").addresses) == {"east"}
 
 
 def test_cluster_with_a_new_name_waits_until_the_old_one_is_gone() -> None:
@@ -161,15 +162,15 @@ def test_cluster_with_a_new_name_waits_until_the_old_one_is_gone() -> None:
         "its inventory names it west; it can join under its new name when all objects of the fleet under the old name "
         "are gone"
     )
-    assert part(plan, "west").is_ending
+    assert cluster_in(plan, "west").is_ending
 
 
-def test_login_stays_while_a_worker_sits_in_a_config_that_nobody_wants_any_more() -> None:
+def test_login_stays_while_a_worker_sits_in_a_config_that_is_no_longer_wanted() -> None:
     paper_clusters = applied_clusters(parse(*HUB_AND_EAST, SENT))
     stuck = ConfigMembership("multikueue-q", ClusterName("east"), running=1)
     for memberships, reason in (((stuck,), Reason.LEAVING), ((), Reason.GONE)):
         plan = plan_of(parse(*HUB_AND_EAST, FLAVOR), paper_clusters, None, WorkerRemovals(memberships))
-        reasons = {str(change.ref): change.reason for change in part(plan, "east").changes}
+        reasons = {str(change.ref): change.reason for change in cluster_in(plan, "east").changes}
         assert reasons["east/ServiceAccount/kueue-system/multikueue-test"] is reason
         assert reasons["east/ClusterRole/kfleet-test-multikueue"] is reason
         assert reasons["east/ClusterRoleBinding/kfleet-test-multikueue"] is reason
@@ -181,10 +182,13 @@ def test_address_that_kfleet_did_not_write_is_kept_and_gets_no_digest() -> None:
     paper_clusters = replace(clusters_with_west(), unreachable=frozenset({WEST}))
     east = digest_of("test", "east", Address("kueue-system", AccessSpec()))
     west = digest_of("test", "west", Address("kueue-system", AccessSpec()))
-    assert part(plan_without_west(paper_clusters), "hub").digests == {east}
+    assert cluster_in(plan_without_west(paper_clusters), "hub").digests == {east}
     proven = replace(paper_clusters.inventories[ClusterName("hub")], digests=frozenset({west}))
     inventories = {**paper_clusters.inventories, ClusterName("hub"): proven}
-    assert part(plan_without_west(replace(paper_clusters, inventories=inventories)), "hub").digests == {east, west}
+    assert cluster_in(plan_without_west(replace(paper_clusters, inventories=inventories)), "hub").digests == {
+        east,
+        west,
+    }
 
 
 def test_plan_says_which_clusters_outside_of_git_were_contacted() -> None:

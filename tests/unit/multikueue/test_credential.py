@@ -81,7 +81,7 @@ def test_token_is_read_back_from_what_was_written() -> None:
         with_token({}, WISH, ""),
     ],
 )
-def test_token_that_cannot_be_read_is_told_without_quoting_it(broken: dict[str, Any]) -> None:
+def test_token_that_cannot_be_read_is_reported_without_quoting_it(broken: dict[str, Any]) -> None:
     assert read_credential(broken) == SeenCredential(problem="the Secret has no kubeconfig with a readable token")
 
 
@@ -100,7 +100,7 @@ def test_token_of_a_secret_of_a_service_account_never_ends() -> None:
     assert reason == "the token has no expiry"
 
 
-def test_client_certificate_is_told_from_nothing_at_all() -> None:
+def test_client_certificate_is_distinguished_from_nothing_at_all() -> None:
     content = fast_yaml.safe_load(b64decode(with_token({}, WISH, "")["data"]["kubeconfig"]))
     content["users"][0]["user"] = {"client-certificate-data": "QQ==", "client-key-data": "QQ=="}
     seen = read_credential(secret(content))
@@ -157,7 +157,7 @@ def test_reason_to_issue_is_that_the_fleet_wants_tokens_to_end_sooner(hours: int
     assert found == reason
 
 
-def test_reason_to_issue_is_that_somebody_asks() -> None:
+def test_reason_to_issue_is_that_an_operator_asks() -> None:
     found = reason_to_issue(SeenCredential(TOKEN), SUBJECT, BORN, timedelta(days=30), is_asked_for=True)
     assert found == "a new token was requested"
 

@@ -30,7 +30,7 @@ def test_comment_cuts_a_name_that_is_too_long() -> None:
     assert "n" * (LONGEST_NAME + 1) not in text
 
 
-def test_whole_file_is_told_from_another_one_and_not_shown() -> None:
+def test_whole_file_is_distinguished_from_another_one_and_not_shown() -> None:
     one, other = format_value("x\n" * 15_000), format_value("y\n" * 15_000)
     assert one.startswith("(30000 characters, sha256:")
     assert one != other

@@ -19,7 +19,7 @@ from tests.unit.state.server import applied, merged
 NAME = SetName("test", "kueue-system")
 
 
-def test_dress_adds_to_labels_and_annotations_and_changes_nothing_else() -> None:
+def test_tracking_metadata_adds_to_labels_and_annotations_and_changes_nothing_else() -> None:
     (flavor, _) = compute_desired(parse(QUEUE)).objects
     marked = {**flavor.manifest, "metadata": {"name": "cpu", "labels": {"a": "b"}, "annotations": {"c": "d"}}}
     before = deepcopy(marked)
@@ -38,7 +38,7 @@ def test_wanted_hash_is_of_what_git_says() -> None:
     assert wanted_hash(one) != wanted_hash(other)
 
 
-def test_is_dress_names_the_book_keeping_only() -> None:
+def test_tracking_metadata_is_the_book_keeping_only() -> None:
     assert is_tracking_field(("metadata", "labels", MEMBER_LABEL))
     assert is_tracking_field(("metadata", "annotations", WANTED))
     assert not is_tracking_field(("metadata", "labels", "team"))
