@@ -11,7 +11,7 @@ PYTEST_ARGS ?=
 # Where Python may not keep what it compiled, every process compiles 1,000 modules again, and pytest all tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo unit shuffled test soak coverage mutants mutants-apply check format bench lock clean
+.PHONY: help demo unit shuffled test soak coverage mutants mutants-apply check docs format bench lock clean
 
 help:
 	@echo "make demo    a real fleet on this machine: a commit, an apply, and jobs on the workers (KEEP=1 keeps it)"
@@ -23,6 +23,7 @@ help:
 	@echo "make mutants   whether tests notice small changes of what decides (some minutes)"
 	@echo "make mutants-apply  the same of what writes, on real clusters (an hour)"
 	@echo "make check   format, lint, types"
+	@echo "make docs    write the files that are generated: docs/lint.md, docs/reference.md, deploy/*/rights.yaml"
 	@echo "make bench   measurements, as ratios"
 	@echo "make format  write the format instead of checking it"
 	@echo "make lock    choose new versions for requirements.lock"
@@ -74,6 +75,9 @@ check: $(READY)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
+
+docs: $(READY)
+	@$(BIN)/python -m tests.generated
 
 format: $(READY)
 	@$(BIN)/ruff format .

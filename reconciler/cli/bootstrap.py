@@ -59,7 +59,7 @@ def manager(own: str, kueue: str, has_kubestellar: bool) -> None:
     """
     places = Places(own, kueue)
     more = kubestellar_objects(places) if has_kubestellar else ()
-    click.echo(_text((*account_objects(Role.MANAGER, places), *more)), nl=False)
+    click.echo(objects_text((*account_objects(Role.MANAGER, places), *more)), nl=False)
 
 
 @bootstrap.command()
@@ -113,7 +113,7 @@ def worker(
     places, settings = Places(own, kueue), KueueSettings(frameworks=frameworks) if frameworks else ALL_FRAMEWORKS
     objects = account_objects(Role.WORKER, places, settings)
     if not is_applied:
-        click.echo(_text(objects), nl=False)
+        click.echo(objects_text(objects), nl=False)
         return
     if bool(manager_context) == bool(secret_file):
         raise click.UsageError("--apply needs a destination for the Secret: --manager-context or --secret-file")
@@ -136,7 +136,7 @@ class _Login:
     server: str
 
 
-def _text(objects: Iterable[Manifest]) -> str:
+def objects_text(objects: Iterable[Manifest]) -> str:
     return "".join(
         f"---\n{yaml.safe_dump(dict(entry), sort_keys=False, default_flow_style=None, width=110)}" for entry in objects
     )
@@ -163,7 +163,7 @@ def _issue(client: ApiServer, login: _Login) -> Manifest:
 
 def _hand_over(secret: Manifest, manager_context: str, kubeconfig: str, secret_file: str) -> None:
     if secret_file:
-        _write_private(secret_file, _text([secret]))
+        _write_private(secret_file, objects_text([secret]))
         click.echo(f"{secret_file}: Secret {_address(secret)}, for the manager; only you can read it")
         return
     client = open_context("manager", manager_context, kubeconfig)

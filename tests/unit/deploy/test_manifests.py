@@ -27,7 +27,7 @@ PIN = re.compile(r"^([A-Za-z0-9_.-]+)==([^ ;\\]+)", re.MULTILINE)
 )
 def test_rights_of_deploy_are_what_the_code_says(folder: str, objects: tuple[Manifest, ...]) -> None:
     path = DEPLOY / folder / "rights.yaml"
-    assert written(path) == [*objects], f"write {path} anew, see docs/in-cluster.md"
+    assert written(path) == [*objects], "run: make docs"
 
 
 def test_image_of_deploy_has_the_version_of_the_project() -> None:
