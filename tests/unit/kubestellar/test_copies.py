@@ -53,7 +53,7 @@ def test_queue_closes_until_it_is_stopped_and_nothing_of_it_is_anywhere() -> Non
     running = placed(gone, EAST)
     returning = replace(gone, queue="", has_quota=False, before=Placed(EAST), former=EAST)
 
-    def closing(queue: dict[str, Any], *jobs: QueuedJob) -> list[tuple[int, int]]:
+    def closing(queue: Manifest, *jobs: QueuedJob) -> list[tuple[int, int]]:
         return [(one.downsynced, one.reserving) for one in find_closing([queue], jobs)]
 
     assert closing(closing_queue()) == []
