@@ -6,7 +6,7 @@
     compare   clusters      ──► Comparison    what each object is and would become
     plan      pure          ──► Plan          changes, guards, preflight, placements
     apply     clusters      ──► outcomes      the lease, the ledger, objects, ClusterMetrics
-    report    clusters      ──► health issues what does not work although it was written
+    report    pure          ──► health issues what does not work although it was written; `apply --wait` asks clusters
 
 `capacity` and `removal` hold the parts of `observe` that talk to message buses and to removed clusters.
 """
