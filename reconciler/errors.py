@@ -14,9 +14,22 @@ exit codes.
 """
 
 from dataclasses import dataclass
+from enum import IntEnum
 
 # No answer at all, too many requests, and servers that are just starting or stopping.
 _BUSY = {0, 429, 502, 503, 504}
+
+
+class ExitCode(IntEnum):
+    """What the exit code of a command means. The README has the same table."""
+
+    OK = 0
+    ERROR = 1
+    CHANGES = 2
+    REFUSED = 3
+    NOT_ADMITTED = 3
+    INCOMPLETE = 4
+    INTERRUPTED = 130
 
 
 class KfleetError(Exception):

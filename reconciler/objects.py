@@ -7,6 +7,10 @@ from typing import Any, NamedTuple, NewType
 
 ClusterName = NewType("ClusterName", str)
 Manifest = Mapping[str, Any]
+# The name under which kfleet owns the fields of the fleet's objects.
+FIELD_MANAGER = "kfleet"
+# Its uid identifies a cluster: a server that has another one is another cluster.
+IDENTITY = "/api/v1/namespaces/kube-system"
 
 
 class Ref(NamedTuple):
@@ -23,6 +27,13 @@ class Ref(NamedTuple):
 
     def __str__(self) -> str:
         return "/".join(part for part in (self.cluster, self.kind, self.namespace, self.name) if part)
+
+
+def merge_maps(below: Any, above: Any) -> Any:
+    """The value above; where both are maps, the fields of both, and in conflicts the one above."""
+    if not isinstance(below, Mapping) or not isinstance(above, Mapping):
+        return above
+    return {**below, **{name: merge_maps(below.get(name), value) for name, value in above.items()}}
 
 
 def ref_of(cluster: ClusterName, manifest: Manifest) -> Ref:

@@ -10,7 +10,7 @@ from reconciler.apply.retry import RetryPolicy, check_allowed, with_retries
 from reconciler.clients.protocols import ClusterClient
 from reconciler.errors import ClusterError
 from reconciler.kueue.workloads import holding_count, is_stopped, is_unattended
-from reconciler.objects import Manifest
+from reconciler.objects import FIELD_MANAGER, Manifest
 from reconciler.plan.masking import masked_problem
 from reconciler.plan.model import Action, Change, Reason
 from reconciler.plan.outcome import Outcome
@@ -23,7 +23,6 @@ from reconciler.state.tracking import WANTED
 POLL = 0.1
 STOPPED_WITHIN = timedelta(seconds=30)
 DRAINED_WITHIN = timedelta(seconds=60)
-FIELD_MANAGER = "kfleet"
 GONE_WITHIN = timedelta(seconds=30)
 SERVED_WITHIN = timedelta(seconds=30)
 # All other fields stay on a released object: without its spec a CustomResourceDefinition would not be valid.

@@ -8,12 +8,12 @@ from reconciler.capacity.codec import ledger_content, read_ledger
 from reconciler.capacity.model import EMPTY, Ledger
 from reconciler.clients.protocols import ClusterClient
 from reconciler.errors import ClusterError
+from reconciler.objects import FIELD_MANAGER
 from reconciler.spec.document import Document
 from reconciler.spec.masterqueue import read_master_queue
 from reconciler.spec.model import FleetSpec
 from reconciler.spec.schema import check_schema
 
-FIELD_MANAGER = "kfleet"
 COLLECTION = "/apis/vk.io/v1/masterqueues"
 _OWN_METADATA = ("name", "labels", "annotations")
 

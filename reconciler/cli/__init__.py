@@ -14,9 +14,8 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from reconciler.errors import EdgeError, KfleetError, RefusedError
+from reconciler.errors import EdgeError, ExitCode, KfleetError, RefusedError
 
-INTERRUPTED = 130
 # The list that `kfleet --help` prints. A command's module has the command's name and is imported only when the command
 # runs, so listing stays fast whatever the commands import.
 COMMANDS: Mapping[str, str] = {
@@ -95,11 +94,11 @@ def execute(arguments: list[str]) -> int:
         return error.exit_code
     except (KeyboardInterrupt, click.exceptions.Abort):
         _say("interrupted")
-        return INTERRUPTED
+        return ExitCode.INTERRUPTED
     except BrokenPipeError:
         # The reader closed the pipe (`kfleet … | head`). Keep the interpreter from reporting that at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return ExitCode.OK
     except KfleetError as error:
         return _report([error])
     except ExceptionGroup as group:
@@ -107,7 +106,7 @@ def execute(arguments: list[str]) -> int:
         if not all(isinstance(error, KfleetError) for error in found):
             raise
         return _report([error for error in found if isinstance(error, KfleetError)])
-    return answer if isinstance(answer, int) else 0
+    return answer if isinstance(answer, int) else ExitCode.OK
 
 
 def _report(errors: list[KfleetError]) -> int:
@@ -116,7 +115,8 @@ def _report(errors: list[KfleetError]) -> int:
             _say(f"{error.where}: {error.problem}", error.hint)
         else:
             _say(str(error))
-    return 3 if any(isinstance(error, RefusedError) for error in errors) else 1
+    is_refused = any(isinstance(error, RefusedError) for error in errors)
+    return ExitCode.REFUSED if is_refused else ExitCode.ERROR
 
 
 def _flat(group: ExceptionGroup[Exception]) -> list[Exception]:

@@ -15,7 +15,7 @@ from reconciler.admission.observe import live_fleet
 from reconciler.admission.state import FleetState, offline_fleet
 from reconciler.cli.options import load_or_stop, source_options, timeout_option
 from reconciler.cli.output import paint
-from reconciler.errors import SourceLocation
+from reconciler.errors import ExitCode, SourceLocation
 from reconciler.flux.minicluster import to_current
 from reconciler.objects import ClusterName, Manifest
 from reconciler.pipeline.load import Revision, Source
@@ -25,8 +25,6 @@ from reconciler.spec.selectors import ANNOTATION, read_targets
 from reconciler.spec.yaml_reader import read_documents
 
 _COLOURS = {Verdict.ADMITTED: "green", Verdict.WAITS: "yellow", Verdict.UNKNOWN: "yellow"}
-NOT_ADMITTED = 3
-INCOMPLETE = 4
 NO_JOBS = "the input contains no job: nothing was checked"
 LEFT_OUT = "not considered: LimitRanges, overhead of RuntimeClasses, preemption, capacity of topology domains"
 
@@ -244,6 +242,6 @@ def _print(rows: list[CheckRow]) -> None:
 
 def _code(verdicts: list[Verdict]) -> int:
     if all(verdict is Verdict.ADMITTED for verdict in verdicts):
-        return 0
+        return ExitCode.OK
     is_certain = any(verdict not in (Verdict.ADMITTED, Verdict.UNKNOWN) for verdict in verdicts)
-    return NOT_ADMITTED if is_certain else INCOMPLETE
+    return ExitCode.NOT_ADMITTED if is_certain else ExitCode.INCOMPLETE

@@ -8,6 +8,7 @@ import click
 
 from reconciler.cli.options import commit_options, load_or_stop, plan_shown, source_options, timeout_option
 from reconciler.cli.output import paint, verbose_option
+from reconciler.errors import ExitCode
 from reconciler.multikueue.observe import sent_workers
 from reconciler.multikueue.token import SeenCredential
 from reconciler.objects import ClusterName
@@ -20,7 +21,6 @@ from reconciler.plan.record import tokens_only
 from reconciler.report.text import apply_exit_code, outcome_text, plan_text
 from reconciler.spec.model import Cluster, FleetSpec
 
-INCOMPLETE = 4
 COLUMNS = ("worker", "secret", "account", "issued", "expires", "renewal", "accepted")
 _ACCEPTED = {True: "yes", False: "no", None: "unknown"}
 
@@ -61,7 +61,7 @@ def list_credentials(source: Source, timeout: float, output: str) -> int:
     gaps = (*rendered.desired.gaps, *connections.gaps)
     for gap in gaps:
         click.secho(f"gap: {gap}", fg="yellow", err=True)
-    return INCOMPLETE if gaps else 0
+    return ExitCode.INCOMPLETE if gaps else ExitCode.OK
 
 
 @credentials.command()

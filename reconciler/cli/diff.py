@@ -10,9 +10,8 @@ from reconciler.diff.model import FleetDiff
 from reconciler.diff.record import diff_record
 from reconciler.diff.revisions import Range, diff_revisions
 from reconciler.diff.text import diff_text
+from reconciler.errors import ExitCode
 from reconciler.pipeline.load import Source
-
-CHANGES = 2
 
 
 @click.command()
@@ -67,5 +66,5 @@ def diff(
 
 def _exit_code(found: FleetDiff, *, is_detailed: bool) -> int:
     if found.lint.errors:
-        return 1
-    return CHANGES if is_detailed and not found.is_empty else 0
+        return ExitCode.ERROR
+    return ExitCode.CHANGES if is_detailed and not found.is_empty else ExitCode.OK

@@ -23,6 +23,7 @@ from reconciler.cli.options import (
     tell_conditions,
     timeout_option,
 )
+from reconciler.errors import ExitCode
 from reconciler.pipeline.capacity import ObserveOptions, listening, read_master_queues
 from reconciler.pipeline.load import Revision, Source
 from reconciler.pipeline.observe import Connections, connect
@@ -30,7 +31,6 @@ from reconciler.pipeline.observe import observe as observe_fleet
 from reconciler.pipeline.render import Rendered, render
 from reconciler.snapshot.model import Amounts
 
-INCOMPLETE = 4
 REFRESH = 2.0
 COLUMNS = ("SOURCE", "STATE", "AGE", "COUNTS AS", "BECOMES")
 
@@ -79,7 +79,7 @@ def observe(
     gaps = (*connections.gaps, *seen.desired.gaps)
     for gap in gaps:
         click.secho(f"gap: {gap}", fg="yellow", err=True)
-    return INCOMPLETE if gaps else 0
+    return ExitCode.INCOMPLETE if gaps else ExitCode.OK
 
 
 def _kept(before: str | None) -> Kept | None:

@@ -8,6 +8,7 @@ import click
 
 from reconciler.cli.options import load_or_stop, source_options, timeout_option
 from reconciler.cli.output import shown_work, verbose_option
+from reconciler.errors import ExitCode
 from reconciler.objects import ClusterName, Gap, PreflightIssue
 from reconciler.pipeline.capacity import ObserveOptions
 from reconciler.pipeline.compare import observe_objects
@@ -19,7 +20,6 @@ from reconciler.plan.record import preflight_issue_record
 from reconciler.state.model import ClusterView
 
 GROUP = "kueue.x-k8s.io"
-INCOMPLETE = 4
 
 
 @click.command()
@@ -61,7 +61,7 @@ def preflight(source: Source, timeout: float, is_verbose: bool, output: str) -> 
         click.echo(json.dumps({"clusters": rows}, indent=2))
     else:
         _print_rows(rows)
-    return INCOMPLETE if gaps or preflight_issues else 0
+    return ExitCode.INCOMPLETE if gaps or preflight_issues else ExitCode.OK
 
 
 def _row(

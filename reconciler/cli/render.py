@@ -9,7 +9,7 @@ import click
 import yaml
 
 from reconciler.cli.options import load_or_stop, observations_option, read_observations, source_options
-from reconciler.errors import EdgeError
+from reconciler.errors import EdgeError, ExitCode
 from reconciler.objects import ClusterName, Manifest, ref_of
 from reconciler.pipeline.load import Source
 from reconciler.pipeline.render import Rendered, render_offline, write_offline
@@ -18,7 +18,6 @@ from reconciler.spec.model import FleetSpec
 
 FOLDER = "dir="
 INDEX = ".kfleet-render"
-INCOMPLETE = 4
 
 _MISREAD = re.compile(r"[-+]?\.?[0-9][0-9_]*(\.[0-9_]*)?([eE][-+]?[0-9]+)?|[-+]?0[oxbOXB][0-9a-fA-F_]+|[yYnN]")
 
@@ -65,7 +64,7 @@ def render(source: Source, observations: str | None, cluster: str, output: str, 
         click.echo(_json_text(manifests))
     else:
         _write_folder(Path(output.removeprefix(FOLDER)), manifests)
-    return INCOMPLETE if rendered.desired.gaps else 0
+    return ExitCode.INCOMPLETE if rendered.desired.gaps else ExitCode.OK
 
 
 def _server_configuration(spec: FleetSpec, team: str) -> str:

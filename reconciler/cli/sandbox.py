@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import click
 
 from reconciler.cli.progress import shown_progress
+from reconciler.errors import ExitCode
 from reconciler.sandbox import fleet
 from reconciler.sandbox.build import build_programs
 from reconciler.sandbox.kubeconfig import kubeconfig_text
@@ -103,7 +104,7 @@ def status(name: str) -> int:
         click.echo(
             f"\n{len(dead)} dead; see: kfleet sandbox logs {dead[0]}; then: kfleet sandbox down, and up", err=True
         )
-    return 1 if dead else 0
+    return ExitCode.ERROR if dead else ExitCode.OK
 
 
 @sandbox.command()

@@ -10,7 +10,7 @@ import click
 
 from reconciler.cli.options import load_or_stop, looking_options, plan_shown, source_options, timeout_option
 from reconciler.clients.kubernetes import ApiServer
-from reconciler.errors import ClusterError
+from reconciler.errors import ClusterError, ExitCode
 from reconciler.kubestellar.decide import decide_placements
 from reconciler.kubestellar.model import Decision
 from reconciler.pipeline.capacity import ObserveOptions
@@ -100,7 +100,7 @@ def status(source: Source, looking: ObserveOptions, timeout: float, output: str)
         _print_rows(rows)
         for line in jobs_text(job_rows(rendered)):
             click.echo(line)
-    return 0 if all(map(_is_well, rows)) else 4
+    return ExitCode.OK if all(map(_is_well, rows)) else ExitCode.INCOMPLETE
 
 
 def _release(client: ApiServer) -> str:

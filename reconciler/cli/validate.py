@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 import click
 
 from reconciler.cli.options import finding_text, read_and_tell, source_options
+from reconciler.errors import ExitCode
 from reconciler.lint.model import Finding, Severity
 from reconciler.pipeline.load import Source, load_files, unreadable
 
@@ -34,7 +35,8 @@ def validate(source: Source, output: str) -> int:
     """
     findings = find_problems(source)
     _PRINTERS[output](findings)
-    return 1 if any(finding.severity is Severity.ERROR for finding in findings) else 0
+    is_wrong = any(finding.severity is Severity.ERROR for finding in findings)
+    return ExitCode.ERROR if is_wrong else ExitCode.OK
 
 
 def find_problems(source: Source) -> tuple[Finding, ...]:

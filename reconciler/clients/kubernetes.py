@@ -29,9 +29,8 @@ from reconciler.clients.login import ClusterLogin
 from reconciler.clients.protocols import ApiKind
 from reconciler.errors import ClusterError
 from reconciler.multikueue.token import ApiEndpoint
-from reconciler.objects import ClusterName, Manifest
+from reconciler.objects import FIELD_MANAGER, ClusterName, Manifest
 
-FIELD_MANAGER = "kfleet"
 PAGE = 1000  # many servers read every page after the first from etcd, which takes several times as long
 CONNECTIONS = 24  # more than the number of concurrent writes: the lease must not wait for a connection behind them
 TIMEOUT = timedelta(seconds=30)  # for one response; a connection must be established within a sixth of it

@@ -10,11 +10,10 @@ from datetime import timedelta
 from reconciler.clients.kubernetes import ApiServer
 from reconciler.clients.watch_cache import WatchedServer
 from reconciler.errors import ClusterError
-from reconciler.objects import ClusterName, Gap
+from reconciler.objects import IDENTITY, ClusterName, Gap
 from reconciler.pipeline.observe import Connections, connect
 from reconciler.spec.model import FleetSpec
 from reconciler.state.applyset import SetName
-from reconciler.state.observe import IDENTITY
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 log = logging.getLogger(__name__)

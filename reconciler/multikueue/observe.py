@@ -26,11 +26,10 @@ from reconciler.kueue_config.observe import DEPLOYMENT, arguments_of, find_confi
 from reconciler.multikueue.model import ClusterFacts, Links, Permission, WorkerRemovals
 from reconciler.multikueue.observe_removal import count_copies, list_kueue
 from reconciler.multikueue.token import ORIGIN, ROLE_LABEL, SeenCredential, read_credential, role_name
-from reconciler.objects import ClusterName, Gap, Manifest
+from reconciler.objects import IDENTITY, ClusterName, Gap, Manifest
 from reconciler.spec.enums import Dispatch, Role
 from reconciler.spec.model import Cluster, FleetSpec
 
-IDENTITY = "/api/v1/namespaces/kube-system"
 AUTHORIZATION = "authorization.k8s.io/v1"
 RULES_REVIEW = f"/apis/{AUTHORIZATION}/selfsubjectrulesreviews"
 ACCESS_REVIEW = f"/apis/{AUTHORIZATION}/selfsubjectaccessreviews"

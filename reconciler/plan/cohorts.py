@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from reconciler.kueue.quota_tree import find_cycles, show_cycle
 from reconciler.kueue.upgrade import to_canonical
-from reconciler.objects import ClusterName, Manifest, Ref
-from reconciler.plan.fields import FIELD_MANAGER
+from reconciler.objects import FIELD_MANAGER, ClusterName, Manifest, Ref
 from reconciler.plan.model import Action, Change, Refusal, Refused
 from reconciler.state.managed_fields import owners_at
 from reconciler.state.takeover import predecessor_of

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reconciler.kueue.fields import with_defaults
-from reconciler.objects import Manifest
+from reconciler.objects import FIELD_MANAGER, Manifest, merge_maps
 from reconciler.plan.masking import masked_change
 from reconciler.plan.model import Cause, FieldChange
 from reconciler.state.managed_fields import is_applied_at, owners_at
@@ -30,8 +30,6 @@ from reconciler.state.tracking import (
     wanted_hash,
 )
 from reconciler.state.values import LAST_APPLIED, SECRET_KINDS, content, is_equal
-
-FIELD_MANAGER = "kfleet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +88,7 @@ def _value_at(value: Any, path: Path) -> Any:
 def changed_fields(prediction: Prediction) -> tuple[FieldChange, ...]:
     """The fields that would change in a live object, without kfleet's own tracking metadata."""
     live = prediction.live or {}
-    result = _laid_over(live, prediction.wanted) if prediction.result is None else prediction.result
+    result = merge_maps(live, prediction.wanted) if prediction.result is None else prediction.result
     found = [row for row in differences(content(live), content(result)) if not is_tracking_field(row[0])]
     history = history_of(prediction, FIELD_MANAGER) if found else None
     kind = prediction.ref.kind
@@ -131,13 +129,6 @@ def _field(kind: str, path: Path, old: Any, new: Any, cause: Cause, owner: str) 
     """A changed field. It is masked here, before it enters the plan, so that no output can show a secret."""
     text = path_text(path)
     return FieldChange(text, *masked_change(kind, text, old, new), cause, owner)
-
-
-def _laid_over(live: Any, wanted: Any) -> Any:
-    """The merged object, as far as it is known without a dry run: the desired fields, and all others unchanged."""
-    if not isinstance(live, Mapping) or not isinstance(wanted, Mapping):
-        return wanted
-    return {**live, **{name: _laid_over(live.get(name), value) for name, value in wanted.items()}}
 
 
 def differences(old: Any, new: Any) -> Iterator[tuple[Path, Any, Any]]:

@@ -8,18 +8,18 @@ from reconciler.kueue.kinds import GROUP as KUEUE_GROUP
 from reconciler.kueue.kinds import NEWEST
 from reconciler.kueue.upgrade import to_canonical
 from reconciler.multikueue.token import TokenRequestSpec
-from reconciler.objects import Manifest, Ref
+from reconciler.objects import FIELD_MANAGER, Manifest, Ref
 from reconciler.plan.blocked import (
     blocked_by_former_copies,
     blocked_by_missing_observation,
     blocked_by_running_workloads,
 )
-from reconciler.plan.fields import FIELD_MANAGER, abandoned, changed_fields, path_text, removal
+from reconciler.plan.fields import abandoned, changed_fields, path_text, removal
 from reconciler.plan.masking import TO_BE_ISSUED, masked_problem, seen_name, wanted_name
 from reconciler.plan.model import Action, Cause, Change, FieldChange, Reason, Refusal, Refused, finalizer_notes
 from reconciler.render.model import wave_of
 from reconciler.spec.enums import Adopt, Conflicts, Policy
-from reconciler.state.applyset import MEMBER_LABEL, kind_text
+from reconciler.state.applyset import MEMBER_LABEL, is_labelled, kind_text
 from reconciler.state.managed_fields import APPLY, applied_by, owners_at, owners_of
 from reconciler.state.manual_edits import is_covered, is_manual_manager, shared_fields, without
 from reconciler.state.model import ClusterView, Conflict, Prediction
@@ -146,7 +146,7 @@ def _replace(prediction: Prediction, context: PlanContext) -> Change | Refusal |
 
 def _refuse_contested(prediction: Prediction, context: PlanContext) -> Refusal | None:
     """Refuse fields that another controller would keep writing, even on an object that it does not own."""
-    ref, is_ours = prediction.ref, _is_member(prediction, context)
+    ref, is_ours = prediction.ref, _is_labelled(prediction, context)
     former = predecessor_of(prediction.live or {}) if not is_ours and _has_predecessor(prediction) else ""
     contested = [one for one in _conflicts(prediction) if one.manager != former and not is_manual_manager(one.manager)]
     is_bound = context.policy.conflicts is Conflicts.REFUSE and (is_ours or context.policy.adopt is not Adopt.ALWAYS)
@@ -171,7 +171,7 @@ def _keep_equal(prediction: Prediction, context: PlanContext) -> Change | None:
     """Keep an object of the fleet whose content is as desired. Equal values in another form need no conflict."""
     is_done = not _token_to_issue(prediction) and not is_stopped(prediction.live or {}) and not _unshared(prediction)
     is_done = is_done and not prediction.unnamed
-    is_equal = _is_member(prediction, context) and is_done and not changed_fields(prediction)
+    is_equal = _is_labelled(prediction, context) and is_done and not changed_fields(prediction)
     if is_equal and (prediction.conflicts or _is_recorded(prediction)):
         return _change(prediction, Action.KEEP, Reason.SAME)
     return None
@@ -190,7 +190,7 @@ def _leave_unseen(prediction: Prediction) -> Change | None:
 
 
 def _update(prediction: Prediction, context: PlanContext) -> Change:
-    is_ours = _is_member(prediction, context)
+    is_ours = _is_labelled(prediction, context)
     unshared, fields = _unshared(prediction), (*_fields(prediction), *_removed(prediction, is_ours=is_ours))
     reason = (Reason.CHANGED if fields or unshared else Reason.UNRECORDED) if is_ours else Reason.ADOPTED
     if not all(is_manual_manager(conflict.manager) for conflict in _conflicts(prediction)):
@@ -308,8 +308,8 @@ def _record(manifest: Manifest) -> tuple[object, ...]:
     return (owner, (manifest["metadata"].get("annotations") or {}).get(WANTED))
 
 
-def _is_member(prediction: Prediction, context: PlanContext) -> bool:
-    return _labels(prediction.live or {}).get(MEMBER_LABEL) == context.view.set_name.id
+def _is_labelled(prediction: Prediction, context: PlanContext) -> bool:
+    return is_labelled(context.view.set_name.id, prediction.live or {})
 
 
 def _labels(manifest: Manifest) -> Manifest:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
+from reconciler.errors import ExitCode
 from reconciler.objects import Ref
 from reconciler.plan.model import Action, Change, Plan
 from reconciler.plan.outcome import ClusterOutcome
@@ -36,24 +37,23 @@ COLOURS = {
     Action.DELETE: "red",
     Action.HOLD: "cyan",
 }
-CHANGES, REFUSED, INCOMPLETE = 2, 3, 4
 MOST_JOBS = 50
 _COLUMNS = (Action.CREATE, Action.UPDATE, Action.REPLACE, Action.DELETE, Action.HOLD, Action.KEEP)
 
 
 def plan_exit_code(plan: Plan, *, is_detailed: bool) -> int:
     if plan.refusals:
-        return REFUSED
+        return ExitCode.REFUSED
     if plan.gaps:
-        return INCOMPLETE
-    return CHANGES if is_detailed and plan.has_work else 0
+        return ExitCode.INCOMPLETE
+    return ExitCode.CHANGES if is_detailed and plan.has_work else ExitCode.OK
 
 
 def apply_exit_code(plan: Plan, outcomes: tuple[ClusterOutcome, ...]) -> int:
     if plan.refusals:
-        return REFUSED
+        return ExitCode.REFUSED
     is_done = all(outcome.is_done for outcome in outcomes) and not plan.gaps and not plan.unfinished_removals
-    return 0 if is_done else INCOMPLETE
+    return ExitCode.OK if is_done else ExitCode.INCOMPLETE
 
 
 def plan_text(plan: Plan, paint: Paint = unpainted, took: str = "") -> str:

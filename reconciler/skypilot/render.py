@@ -1,12 +1,13 @@
 """What SkyPilot teams need beside their queue: their API server's config, and checks that ask for nodes."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import yaml
 
 from reconciler.kueue.kinds import GROUP
+from reconciler.objects import merge_maps
 from reconciler.render.model import DesiredObject, desired_object, kueue_manifest, without_empty
 from reconciler.spec.enums import Dispatch
 from reconciler.spec.model import AdmissionCheck, Cluster, FleetSpec, Queue, Tenant
@@ -47,7 +48,8 @@ def server_configuration(tenant: Tenant) -> dict[str, Any]:
     else:
         labels = {QUEUE_LABEL: tenant.local_queue}
         ours = {"pod_config": {"metadata": {"labels": labels}}, "provision_timeout": _FOR_EVER}
-    return _laid_over(skypilot.configuration, {"kubernetes": ours})
+    merged: dict[str, Any] = merge_maps(skypilot.configuration, {"kubernetes": ours})
+    return merged
 
 
 def configuration_text(tenant: Tenant) -> str:
@@ -99,11 +101,3 @@ def _config_map(tenant: Tenant, namespace: str) -> dict[str, Any]:
         "metadata": {"name": f"skypilot-{tenant.name}", "namespace": namespace},
         "data": {CONFIG_KEY: configuration_text(tenant)},
     }
-
-
-def _laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    both = dict(below)
-    for name, value in above.items():
-        known = both.get(name)
-        both[name] = _laid_over(known, value) if isinstance(known, dict) and isinstance(value, dict) else value
-    return both

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 
-from reconciler.objects import ClusterName, Manifest, Ref
+from reconciler.objects import FIELD_MANAGER, ClusterName, Manifest, Ref
 from reconciler.spec.files import SpecSource, read_source
 from reconciler.state.cluster_memory import Addresses, digest_of, read_address, read_uid, record_text
 from reconciler.state.managed_fields import has_applied
@@ -28,7 +28,6 @@ DIGESTS = "addresses.kfleet.dev"
 HOME = "kfleet.dev/home"
 TOOL = "kfleet"
 TOOL_VERSION = f"{TOOL}/v1"
-MANAGER = "kfleet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,5 +184,9 @@ def _records(inventory: Inventory) -> Mapping[str, str]:
 
 def is_member(own: str, live: Manifest) -> bool:
     """Whether an object belongs to the fleet. The label is not enough: MultiKueue copies jobs with their labels."""
-    is_labelled = (live["metadata"].get("labels") or {}).get(MEMBER_LABEL) == own
-    return is_labelled and has_applied(live, MANAGER)
+    return is_labelled(own, live) and has_applied(live, FIELD_MANAGER)
+
+
+def is_labelled(own: str, live: Manifest) -> bool:
+    """Whether an object has the fleet's label. A copy of a member that another client made has it too."""
+    return ((live.get("metadata") or {}).get("labels") or {}).get(MEMBER_LABEL) == own

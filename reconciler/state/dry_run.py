@@ -16,7 +16,7 @@ from reconciler.kueue.kinds import newest_release, parse_version
 from reconciler.kueue.reading import as_map
 from reconciler.multikueue.token import PATH as TOKEN_PATH
 from reconciler.multikueue.token import with_token
-from reconciler.objects import Gap, Manifest, Ref
+from reconciler.objects import FIELD_MANAGER, Gap, Manifest, Ref
 from reconciler.render.model import DesiredObject
 from reconciler.render.served_version import KueueApi, written
 from reconciler.spec.model import Cluster
@@ -26,7 +26,6 @@ from reconciler.state.model import ClusterView, Conflict, Prediction
 from reconciler.state.queues import is_stopped
 from reconciler.state.tracking import add_tracking_metadata, with_record
 
-FIELD_MANAGER = "kfleet"
 PARALLEL = 16
 DEFINITION = "CustomResourceDefinition"
 _CONFLICT = "FieldManagerConflict"

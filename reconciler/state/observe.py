@@ -11,7 +11,7 @@ from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.kinds import GROUP as KUEUE_GROUP
 from reconciler.kueue.references import REFERRERS
 from reconciler.kueue.workloads import is_opening
-from reconciler.objects import ClusterName, Gap, Manifest, Ref, without_status_owners
+from reconciler.objects import IDENTITY, ClusterName, Gap, Manifest, Ref, without_status_owners
 from reconciler.plan.servers import SharedServers, find_shared_servers
 from reconciler.render.model import DesiredObject
 from reconciler.render.running import begins_to_evict, drops_flavor, keep_used_flavors, with_evicted
@@ -32,7 +32,6 @@ from reconciler.state.model import ClusterView, KindKey
 
 WORKLOADS: KindKey = (GROUP, "Workload")
 LOCAL_QUEUES: KindKey = (GROUP, "LocalQueue")
-IDENTITY = "/api/v1/namespaces/kube-system"
 PARALLEL = 8  # concurrent requests
 FORBIDDEN = 403
 _KUEUE_VERSIONS = ("v1beta2", "v1beta1", "v1alpha1")

@@ -11,11 +11,10 @@ from typing import Any
 from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.kueue.upgrade import to_canonical
-from reconciler.objects import Manifest, Ref
+from reconciler.objects import FIELD_MANAGER, Manifest, Ref
 from reconciler.render.model import DesiredObject
 from reconciler.state.managed_fields import has_applied, owners_at
 
-MANAGER = "kfleet"
 AUTOMATED = "Automated"
 CONDITION = "MultiKueueManagerQuotaAutomation"
 GROUPS = "resourceGroups"
@@ -30,7 +29,7 @@ def leave_quotas(objects: Iterable[DesiredObject], live: Mapping[Ref, Manifest])
     """The queues whose quota another controller writes, without that quota. Other queues are not returned."""
     wanted = tuple(objects)
     there = {ref: manifest for ref, manifest in live.items() if ref.kind in _DECISIVE}
-    meant = {entry.ref: _laid_over(entry, live) for entry in wanted if entry.ref.kind in _DECISIVE}
+    meant = {entry.ref: _future_config(entry, live) for entry in wanted if entry.ref.kind in _DECISIVE}
     checks = _automated_checks({**there, **meant})
     for entry in wanted:
         queue = live.get(entry.ref) if entry.ref.kind == "ClusterQueue" else None
@@ -48,7 +47,7 @@ def _writer(queue: Manifest) -> str:
     return "a quota orchestrator (status.effectiveQuotas)" if status.get("effectiveQuotas") else ""
 
 
-def _laid_over(entry: DesiredObject, live: Mapping[Ref, Manifest]) -> Manifest:
+def _future_config(entry: DesiredObject, live: Mapping[Ref, Manifest]) -> Manifest:
     """The future MultiKueueConfig: fields that the fleet does not set keep their live value."""
     if entry.ref.kind != "MultiKueueConfig":
         return entry.manifest
@@ -79,7 +78,7 @@ def _without_quota(manifest: Manifest, queue: Manifest) -> dict[str, Any]:
     A field without another owner would be removed when kfleet releases it: until it has one, send the live value.
     """
     rest = {name: value for name, value in manifest["spec"].items() if name != GROUPS}
-    if owners_at(queue, ("spec", GROUPS), but=MANAGER):
+    if owners_at(queue, ("spec", GROUPS), but=FIELD_MANAGER):
         return {**manifest, "spec": rest}
     kept = at(to_canonical(queue).manifest, "spec", GROUPS)
     return {**manifest, "spec": {**rest, GROUPS: kept} if kept else rest}

@@ -17,6 +17,7 @@ from typing import Any
 import click
 
 from reconciler.cli import execute, kfleet
+from reconciler.errors import ExitCode
 from reconciler.lint.catalog import RULES
 from reconciler.monitoring.alerts import rule_groups
 from reconciler.monitoring.render import all_dashboards
@@ -131,6 +132,8 @@ def _codes(file: SourceFile, node: ast.expr) -> Iterator[int]:
         case ast.Name(id=name):
             code = file.resolve(name)
             yield from [code] if isinstance(code, int) else []
+        case ast.Attribute(value=ast.Name(id="ExitCode"), attr=name):
+            yield int(ExitCode[name])
         case ast.Call(func=ast.Name(id=name)):
             yield from _codes_of(file.resolve(name)) if callable(file.resolve(name)) else ()
 

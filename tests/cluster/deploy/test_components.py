@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from reconciler.clients.kubernetes import ApiServer
+from reconciler.errors import ExitCode
 from reconciler.objects import Manifest
 from reconciler.plan.rbac import account_objects
-from reconciler.report.text import CHANGES, INCOMPLETE, REFUSED
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.spec.enums import Role
 from tests.unit.deploy.kustomized import DEPLOY, combined, kustomized
@@ -91,8 +91,8 @@ def test_job_of_apply_gives_up_where_the_next_try_would_say_the_same() -> None:
     lost, final = job["podFailurePolicy"]["rules"]
     assert lost["action"] == "Ignore" and lost["onPodConditions"] == [{"type": "DisruptionTarget", "status": "True"}]
     assert final["action"] == "FailJob" and final["onExitCodes"]["operator"] == "In"
-    assert final["onExitCodes"]["values"] == [1, CHANGES, REFUSED]
-    assert INCOMPLETE not in final["onExitCodes"]["values"] and job["backoffLimit"] > 0
+    assert final["onExitCodes"]["values"] == [ExitCode.ERROR, ExitCode.CHANGES, ExitCode.REFUSED]
+    assert ExitCode.INCOMPLETE not in final["onExitCodes"]["values"] and job["backoffLimit"] > 0
     (container,) = job["template"]["spec"]["containers"]
     assert final["onExitCodes"]["containerName"] == container["name"]
 

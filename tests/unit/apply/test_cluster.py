@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.apply import cluster, objects
+from reconciler import objects
+from reconciler.apply import cluster
 from reconciler.apply import steps as placements
 from reconciler.apply.cluster import (
     _in_waves,
