@@ -14,9 +14,9 @@ import click
 from reconciler.apply.retry import RETRIED_FOR
 from reconciler.cli.options import (
     accept_source_option,
+    capacity_options,
     commit_options,
     load_or_stop,
-    looking_options,
     plan_shown,
     timeout_option,
 )
@@ -42,7 +42,7 @@ _MAKE_ONE = "create one with: kfleet plan --out FILE"
 
 @click.command()
 @commit_options
-@looking_options
+@capacity_options
 @timeout_option
 @verbose_option
 @click.option(
@@ -113,9 +113,8 @@ def apply(
     revision = load_or_stop(source if is_uncommitted else committed(source))
     with closing(connect(revision.spec, timedelta(seconds=timeout))) as connections:
         with writing(revision.spec, connections, timedelta(seconds=retry_for)) as policy:
-            planned = plan_shown(
-                revision, connections, looking, confirm_deletes, is_verbose=is_verbose, is_applying=True
-            )
+            reading = connections.remembering()  # only for the plan: its answers are old after the first write
+            planned = plan_shown(revision, reading, looking, confirm_deletes, is_verbose=is_verbose, is_applying=True)
             rendered, made = planned.rendered, planned.plan
             if record is not None:
                 refuse_moved(record, plan_record(made, source.overlay))

@@ -12,7 +12,7 @@ from types import FrameType
 import click
 
 from reconciler.capacity.model import ObservedCapacity
-from reconciler.cli.options import read_observations, stop_on_errors
+from reconciler.cli.options import read_recording, recorded_capacity, stop_on_errors
 from reconciler.clients.working_tree import read_folder
 from reconciler.errors import EdgeError, KfleetError
 from reconciler.objects import ClusterName, ref_of
@@ -54,7 +54,7 @@ def generate(deadline: float) -> None:
     with _ended_in_time(deadline), _repository() as folder:
         parameters = read_parameters(os.environ)
         files = read_folder(folder)
-        look = _look(parameters.observations)
+        look = _look(parameters.snapshot)
         rendered = render_offline(stop_on_errors(load_files(files, parameters.overlay)), look)
         text = _objects(rendered, _chosen(rendered, parameters))
     click.echo(text, nl=False)
@@ -100,8 +100,8 @@ def _repository() -> Iterator[str]:
 
 def _look(path: str) -> ObservedCapacity | None:
     if path and not Path(path).resolve().is_relative_to(Path.cwd().resolve()):
-        raise KfleetError(f"parameter observations: {path!r} is outside the repository")
-    return read_observations(path or None)
+        raise KfleetError(f"parameter snapshot: {path!r} is outside the repository")
+    return recorded_capacity(read_recording(path or None))
 
 
 def _chosen(rendered: Rendered, given: Parameters) -> ClusterName:
@@ -132,4 +132,4 @@ def _refuse_unknown(rendered: Rendered) -> None:
         raise KfleetError("fleet: MasterQueues that are read from a cluster cannot be rendered; keep them in git")
     if rendered.desired.gaps:
         listed = "; ".join(map(str, rendered.desired.gaps))
-        raise KfleetError(f"capacity is not known: {listed} (set the parameter observations to a recorded observation)")
+        raise KfleetError(f"capacity is not known: {listed} (set the parameter snapshot to a recorded observation)")

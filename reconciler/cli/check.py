@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any, BinaryIO
 
 import click
@@ -13,13 +12,20 @@ from reconciler.admission.jobs import read_submission
 from reconciler.admission.model import Answer, Checked, Verdict
 from reconciler.admission.observe import live_fleet
 from reconciler.admission.state import FleetState, offline_fleet
-from reconciler.cli.options import load_or_stop, source_options, timeout_option
+from reconciler.cli.options import (
+    load_or_stop,
+    opened,
+    read_recording,
+    snapshot_option,
+    source_options,
+    timeout_option,
+)
 from reconciler.cli.output import paint
 from reconciler.errors import ExitCode, SourceLocation
 from reconciler.flux.minicluster import to_current
 from reconciler.objects import ClusterName, Manifest
 from reconciler.pipeline.load import Revision, Source
-from reconciler.pipeline.observe import connect
+from reconciler.snapshot.recording import Recording
 from reconciler.spec.document import Document
 from reconciler.spec.selectors import ANNOTATION, read_targets
 from reconciler.spec.yaml_reader import read_documents
@@ -112,6 +118,7 @@ def _answer_record(answer: Answer) -> dict[str, Any]:
 @click.argument("files", nargs=-1, required=True, type=click.File("rb"))
 @source_options
 @click.option("--live", "is_live", is_flag=True, help="Read the queues and their current usage from the clusters.")
+@snapshot_option
 @click.option("--cluster", "clusters", multiple=True, metavar="NAME", help="Submit there. [default: manager]")
 @click.option("-n", "--namespace", default="default", show_default=True, help="For documents without a namespace.")
 @timeout_option
@@ -120,6 +127,7 @@ def check(
     files: tuple[BinaryIO, ...],
     source: Source,
     is_live: bool,
+    snapshot: str | None,
     clusters: tuple[str, ...],
     namespace: str,
     timeout: float,
@@ -128,12 +136,13 @@ def check(
     """Check whether jobs would be admitted, by which queue, and where they would run.
 
     FILES contain Jobs, Pods, JobSets, RayJobs, MiniClusters, Deployments and the other kinds that Kueue queues; - reads
-    standard input. Without --live, the queues are those of the fleet's files, and they are empty.
+    standard input. Without --live or --snapshot, the queues are those of the fleet's files, and they are empty.
 
     \b
     Examples:
       kfleet check job.yaml
       kustomize build jobs | kfleet check --live -
+      kfleet check --snapshot world.json.gz job.yaml
       kfleet check --cluster cnaf-gpu -o json job.yaml
 
     \b
@@ -143,10 +152,14 @@ def check(
       3  at least one waits, is never admitted, or is not queued at all
       4  at least one is unknown, because a cluster or a capacity was not observed
     """
+    if is_live and snapshot:
+        raise click.UsageError("--live reads the clusters and --snapshot a file: use one of them")
+    recording = read_recording(snapshot)
+    is_live = is_live or recording is not None
     documents = [*_documents(files, namespace)]
     revision = load_or_stop(source)
     _check_cluster_names(revision, clusters)
-    fleet = _live(revision, timeout) if is_live else offline_fleet(revision.spec, revision.desired)
+    fleet = _live(revision, timeout, recording) if is_live else offline_fleet(revision.spec, revision.desired)
     rows = [*_rows(documents, revision, fleet, clusters)]
     if not rows:
         # A build step that writes nothing must not look like a set of jobs that are all admitted.
@@ -193,12 +206,9 @@ def _check_cluster_names(revision: Revision, clusters: Iterable[str]) -> None:
             raise click.BadParameter(f"no cluster {name!r}; there are: {', '.join(known)}", param_hint="--cluster")
 
 
-def _live(revision: Revision, timeout: float) -> FleetState:
-    connections = connect(revision.spec, timedelta(seconds=timeout))
-    try:
+def _live(revision: Revision, timeout: float, recording: Recording | None) -> FleetState:
+    with opened(revision.spec, timeout, recording) as connections:
         fleet = live_fleet(revision.spec, connections)
-    finally:
-        connections.close()
     for name, why in fleet.lost.items():
         click.secho(f"{name}: not observed: {why}", fg="yellow", err=True)
     return fleet

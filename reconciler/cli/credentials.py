@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import datetime, timedelta
 
 import click
 
-from reconciler.cli.options import commit_options, load_or_stop, plan_shown, source_options, timeout_option
+from reconciler.cli.options import commit_options, load_or_stop, opened, plan_shown, source_options, timeout_option
 from reconciler.cli.output import paint, verbose_option
 from reconciler.errors import ExitCode
 from reconciler.multikueue.observe import sent_workers
@@ -48,11 +49,8 @@ def list_credentials(source: Source, timeout: float, output: str) -> int:
       kfleet credentials list -o json | jq -r '.credentials[] | select(.accepted != "yes") | .worker'
     """
     revision = load_or_stop(source)
-    connections = connect(revision.spec, timedelta(seconds=timeout))
-    try:
+    with opened(revision.spec, timeout) as connections:
         rendered = render(revision, observe(revision, connections, ObserveOptions(timedelta())))
-    finally:
-        connections.close()
     rows = [_row(worker, rendered) for worker in sent_workers(rendered.spec)]
     if output == "json":
         click.echo(json.dumps({"credentials": rows}, indent=2))
@@ -91,17 +89,14 @@ def rotate(workers: tuple[str, ...], source: Source, timeout: float, is_verbose:
     """
     revision = load_or_stop(source if is_uncommitted else committed(source))
     chosen = _chosen(revision.spec, workers)
-    connections = connect(revision.spec, timedelta(seconds=timeout))
-    try:
-        with writing(revision.spec, connections) as policy:
-            options = ObserveOptions(timedelta())
-            planned = plan_shown(
-                revision, connections, options, rotations=chosen, is_verbose=is_verbose, is_applying=True
-            )
-            made = tokens_only(planned.plan, chosen)
-            outcomes = apply_objects(planned.rendered, connections, made, policy)
-    finally:
-        connections.close()
+    with (
+        closing(connect(revision.spec, timedelta(seconds=timeout))) as connections,
+        writing(revision.spec, connections) as policy,
+    ):
+        reading, options = connections.remembering(), ObserveOptions(timedelta())
+        planned = plan_shown(revision, reading, options, rotations=chosen, is_verbose=is_verbose, is_applying=True)
+        made = tokens_only(planned.plan, chosen)
+        outcomes = apply_objects(planned.rendered, connections, made, policy)
     click.echo(plan_text(made, paint))
     click.echo(outcome_text(outcomes, paint))
     return apply_exit_code(made, outcomes)

@@ -11,7 +11,7 @@ from reconciler.kubestellar.fit import request_text
 from reconciler.kubestellar.model import Decision, Verb
 from reconciler.kubestellar.observe import observe_placements
 from reconciler.pipeline.load import Source
-from reconciler.pipeline.observe import connect
+from reconciler.pipeline.recording import connect_once
 from reconciler.spec.roles import downsynced_queues
 
 MOST_NAMED = 5
@@ -41,7 +41,7 @@ def _decisions(source: Source) -> tuple[Decision, ...]:
     spec = load_or_stop(source).spec
     if not downsynced_queues(spec):
         raise click.ClickException("no queue of the fleet has dispatch: kubestellar, so kfleet places no jobs")
-    connections = connect(spec)
+    connections = connect_once(spec)
     try:
         look = observe_placements(spec, connections.clients, connections.removed, connections.lost)
     finally:

@@ -18,7 +18,10 @@ from reconciler.capacity.store import Kept
 from reconciler.cli.options import (
     load_or_stop,
     observe_for_option,
-    read_observations,
+    opened,
+    read_recording,
+    recorded_capacity,
+    snapshot_option,
     source_options,
     tell_conditions,
     timeout_option,
@@ -26,7 +29,7 @@ from reconciler.cli.options import (
 from reconciler.errors import ExitCode
 from reconciler.pipeline.capacity import ObserveOptions, listening, read_master_queues
 from reconciler.pipeline.load import Revision, Source
-from reconciler.pipeline.observe import Connections, connect
+from reconciler.pipeline.observe import Connections
 from reconciler.pipeline.observe import observe as observe_fleet
 from reconciler.pipeline.render import Rendered, render
 from reconciler.snapshot.model import Amounts
@@ -38,6 +41,7 @@ COLUMNS = ("SOURCE", "STATE", "AGE", "COUNTS AS", "BECOMES")
 @click.command()
 @source_options
 @observe_for_option
+@snapshot_option
 @timeout_option
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--watch", "is_watched", is_flag=True, help="Refresh the table until interrupted.")
@@ -45,10 +49,16 @@ COLUMNS = ("SOURCE", "STATE", "AGE", "COUNTS AS", "BECOMES")
     "--before",
     type=click.Path(exists=True, dir_okay=False),
     metavar="FILE",
-    help="Start from an earlier observation (-o json) instead of the ledger on the manager.",
+    help="Start from an earlier observation (-o json) or a snapshot instead of the ledger on the manager.",
 )
 def observe(
-    source: Source, observe_for: float, timeout: float, output: str, is_watched: bool, before: str | None
+    source: Source,
+    observe_for: float,
+    snapshot: str | None,
+    timeout: float,
+    output: str,
+    is_watched: bool,
+    before: str | None,
 ) -> int:
     """Show observed capacity per source, its age, and the quotas derived from it.
 
@@ -57,19 +67,20 @@ def observe(
     \b
     Examples:
       kfleet observe --watch
-      kfleet observe -o json > seen.json && kfleet plan --observations seen.json
+      kfleet observe -o json > seen.json && kfleet render --snapshot seen.json
       kfleet observe --before seen.json -o json > now.json
     """
     if is_watched and output == "json":
         raise click.UsageError("--watch shows a table; -o json is for a single observation")
-    revision, looking = load_or_stop(source), ObserveOptions(timedelta(seconds=observe_for), kept=_kept(before))
-    connections = connect(revision.spec, timedelta(seconds=timeout))
-    try:
+    if snapshot and (is_watched or before):
+        raise click.UsageError("--snapshot shows a recorded observation; --watch and --before are for a new one")
+    recording = read_recording(snapshot)
+    looking = ObserveOptions(timedelta(seconds=observe_for), recorded_capacity(recording), kept=_kept(before))
+    revision = load_or_stop(source)
+    with opened(revision.spec, timeout, recording) as connections:
         if is_watched:
-            _watch(revision, connections, replace(looking, observe_for=timedelta()))
+            _watch(revision, connections.plain(), replace(looking, observe_for=timedelta()))
         seen = render(revision, observe_fleet(revision, connections, looking))
-    finally:
-        connections.close()
     if output == "json":
         click.echo(json.dumps(_record(seen), indent=2))
     else:
@@ -84,7 +95,7 @@ def observe(
 
 def _kept(before: str | None) -> Kept | None:
     """Use an earlier observation as the ledger: without `apply`, the manager has no ledger by which a pool can age."""
-    look = read_observations(before)
+    look = recorded_capacity(read_recording(before))
     return None if look is None else Kept(look.ledger, is_there=True)
 
 

@@ -1,7 +1,7 @@
 """The options that select the fleet to read, the same for every command."""
 
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import wraps
@@ -20,10 +20,13 @@ from reconciler.pipeline.compare import compare
 from reconciler.pipeline.load import Revision, Source, accepted, load_files, read_files
 from reconciler.pipeline.observe import Connections, observe
 from reconciler.pipeline.plan import plan, preflight
+from reconciler.pipeline.recording import connect_once, connect_recorded
 from reconciler.pipeline.render import Rendered, render
 from reconciler.plan.make import Comparison
 from reconciler.plan.model import Plan
+from reconciler.snapshot.recording import Recording, unpacked
 from reconciler.spec.files import FleetFiles
+from reconciler.spec.model import FleetSpec
 
 _REPO = click.option("--repo", default=".", show_default=True, help="Repository: a path, or an https, ssh or file URL.")
 _PLACE = (
@@ -38,11 +41,11 @@ observe_for_option = click.option(
     metavar="SECONDS",
     help="Maximum time to listen for pools on NATS; ends early if every known pool was heard or is stale.",
 )
-observations_option = click.option(
-    "--observations",
+snapshot_option = click.option(
+    "--snapshot",
     type=click.Path(exists=True, dir_okay=False),
     metavar="FILE",
-    help="Use the capacity of a recorded observation (kfleet observe -o json) instead of observing.",
+    help="Read everything from a snapshot (kfleet snapshot --out FILE) and contact no cluster.",
 )
 
 
@@ -118,25 +121,61 @@ def finding_text(finding: Any) -> str:
 
 
 def looking_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add both options to a command, as one argument `looking`."""
+    """Add both options to a command, as the arguments `looking` and `recording`."""
 
     @wraps(command)
-    def with_looking(*, observe_for: float, observations: str | None, **others: Any) -> Any:
-        return command(
-            looking=ObserveOptions(timedelta(seconds=observe_for), read_observations(observations)), **others
-        )
+    def with_looking(*, observe_for: float, snapshot: str | None, **others: Any) -> Any:
+        recording = read_recording(snapshot)
+        looking = ObserveOptions(timedelta(seconds=observe_for), recorded_capacity(recording))
+        return command(looking=looking, recording=recording, **others)
 
-    return observe_for_option(observations_option(with_looking))
+    return observe_for_option(snapshot_option(with_looking))
 
 
-def read_observations(path: str | None) -> ObservedCapacity | None:
+def capacity_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add both options to a command that writes: of a snapshot, it uses only the observed capacity."""
+    option = click.option(
+        "--snapshot",
+        type=click.Path(exists=True, dir_okay=False),
+        metavar="FILE",
+        help="Use the capacity of a snapshot or of kfleet observe -o json; everything else is observed now.",
+    )
+
+    @wraps(command)
+    def with_capacity(*, observe_for: float, snapshot: str | None, **others: Any) -> Any:
+        capacity = recorded_capacity(read_recording(snapshot))
+        return command(looking=ObserveOptions(timedelta(seconds=observe_for), capacity), **others)
+
+    return observe_for_option(option(with_capacity))
+
+
+def read_recording(path: str | None) -> Recording | None:
+    """Read a snapshot, packed or not. A file with only an observed capacity is a snapshot without clusters."""
     if path is None:
         return None
     try:
-        return read_look(json.loads(Path(path).read_text()))
+        recording = unpacked(Path(path).read_bytes())
+        recorded_capacity(recording)
     except (OSError, ValueError) as error:
         problem = getattr(error, "strerror", None) or str(error)
-        raise EdgeError(path, f"is not a recorded observation: {problem}") from error
+        raise EdgeError(path, f"is not a snapshot: {problem}") from error
+    return recording
+
+
+def recorded_capacity(recording: Recording | None) -> ObservedCapacity | None:
+    return read_look(recording.capacity) if recording and recording.capacity else None
+
+
+@contextmanager
+def opened(spec: FleetSpec, timeout: float, recording: Recording | None = None) -> Iterator[Connections]:
+    """Connections for a command that only reads: each fact is requested once, or all come from a snapshot."""
+    seconds = timedelta(seconds=timeout)
+    connections = connect_once(spec, seconds) if recording is None else connect_recorded(spec, recording)
+    if recording is not None:
+        notice = f"notice: from a snapshot of {recording.taken_at:%Y-%m-%d %H:%M:%S} UTC, no cluster is contacted"
+        click.secho(notice, fg="yellow", err=True)
+    with closing(connections):
+        yield connections
 
 
 def tell_conditions(rendered: Rendered) -> None:
@@ -171,5 +210,5 @@ def plan_shown(
         if not rotations:  # a rotation does not wait for pools, so it has nothing to report about them
             tell_conditions(rendered)
         comparison = compare(rendered, connections, report, is_applying=is_applying)
-        issues = preflight(rendered, comparison.views, connections.clients)
+        issues = preflight(rendered, comparison.views, connections.clients, connections.opener)
     return Planned(rendered, comparison, plan(rendered, comparison, issues, confirmed_deletes=confirmed_deletes))

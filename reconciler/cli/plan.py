@@ -3,9 +3,8 @@
 import json
 import time
 from collections.abc import Mapping
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from reconciler.cli.options import (
     accept_source_option,
     load_or_stop,
     looking_options,
+    opened,
     plan_shown,
     source_options,
     timeout_option,
@@ -23,10 +23,10 @@ from reconciler.cli.output import paint, verbose_option
 from reconciler.errors import EdgeError, RefusedError
 from reconciler.pipeline.capacity import ObserveOptions
 from reconciler.pipeline.load import Source, committed
-from reconciler.pipeline.observe import connect
 from reconciler.plan.model import Plan
 from reconciler.plan.record import plan_record
 from reconciler.report.text import narrowed, plan_exit_code, plan_markdown, plan_text
+from reconciler.snapshot.recording import Recording
 
 
 @click.command()
@@ -50,6 +50,7 @@ from reconciler.report.text import narrowed, plan_exit_code, plan_markdown, plan
 def plan(
     source: Source,
     looking: ObserveOptions,
+    recording: Recording | None,
     timeout: float,
     is_verbose: bool,
     output: str,
@@ -65,6 +66,7 @@ def plan(
     Examples:
       kfleet plan --overlay prod
       kfleet plan --only 'cnaf-*/ClusterQueue/*'
+      kfleet plan --snapshot world.json.gz
       kfleet plan --out plan.json && kfleet apply --plan plan.json
 
     \b
@@ -77,7 +79,7 @@ def plan(
     started = time.monotonic()
     source = replace(source, is_identified=True, is_accepted=is_accepted)
     revision = load_or_stop(_source_to_save(source) if out else source)
-    with closing(connect(revision.spec, timedelta(seconds=timeout))) as connections:
+    with opened(revision.spec, timeout, recording) as connections:
         made = plan_shown(revision, connections, looking, confirm_deletes, is_verbose=is_verbose).plan
     record = plan_record(made, source.overlay)
     if out:

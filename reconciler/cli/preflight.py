@@ -6,14 +6,22 @@ from typing import Any
 
 import click
 
-from reconciler.cli.options import load_or_stop, source_options, timeout_option
+from reconciler.cli.options import (
+    load_or_stop,
+    opened,
+    read_recording,
+    recorded_capacity,
+    snapshot_option,
+    source_options,
+    timeout_option,
+)
 from reconciler.cli.output import shown_work, verbose_option
 from reconciler.errors import ExitCode
 from reconciler.objects import ClusterName, Gap, PreflightIssue
 from reconciler.pipeline.capacity import ObserveOptions
 from reconciler.pipeline.compare import observe_objects
 from reconciler.pipeline.load import Source
-from reconciler.pipeline.observe import connect, observe
+from reconciler.pipeline.observe import observe
 from reconciler.pipeline.plan import preflight as run_preflight
 from reconciler.pipeline.render import Rendered, render
 from reconciler.plan.record import preflight_issue_record
@@ -24,10 +32,11 @@ GROUP = "kueue.x-k8s.io"
 
 @click.command()
 @source_options
+@snapshot_option
 @timeout_option
 @verbose_option
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def preflight(source: Source, timeout: float, is_verbose: bool, output: str) -> int:
+def preflight(source: Source, snapshot: str | None, timeout: float, is_verbose: bool, output: str) -> int:
     """Report what prevents the fleet from working on its clusters, and how to fix it.
 
     Checks whether each cluster is reachable, which Kueue it runs, whether the workers serve every kind of job that the
@@ -38,6 +47,7 @@ def preflight(source: Source, timeout: float, is_verbose: bool, output: str) -> 
     Examples:
       kfleet preflight --overlay prod
       kfleet preflight --revision main -o json
+      kfleet preflight --snapshot world.json.gz
 
     \b
     Exit codes:
@@ -45,15 +55,12 @@ def preflight(source: Source, timeout: float, is_verbose: bool, output: str) -> 
       4  preflight issues, or a cluster could not be observed
     """
     revision = load_or_stop(source)
-    connections = connect(revision.spec, timedelta(seconds=timeout))
-    try:
-        with shown_work(is_verbose=is_verbose):
-            snapshot = observe(revision, connections, ObserveOptions(timedelta()), is_thorough=True)
-            rendered = render(revision, snapshot)
-            views = observe_objects(rendered, connections)
-            preflight_issues = run_preflight(rendered, views, connections.clients)
-    finally:
-        connections.close()
+    recording = read_recording(snapshot)
+    options = ObserveOptions(timedelta(), recorded_capacity(recording))
+    with opened(revision.spec, timeout, recording) as connections, shown_work(is_verbose=is_verbose):
+        rendered = render(revision, observe(revision, connections, options, is_thorough=True))
+        views = observe_objects(rendered, connections)
+        preflight_issues = run_preflight(rendered, views, connections.clients, connections.opener)
     gaps = (*rendered.desired.gaps, *connections.gaps, *(gap for view in views for gap in view.gaps))
     by_name = {view.name: view for view in views}
     rows = [_row(rendered, cluster.name, by_name, gaps, preflight_issues) for cluster in rendered.spec.clusters]

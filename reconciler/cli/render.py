@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import yaml
 
-from reconciler.cli.options import load_or_stop, observations_option, read_observations, source_options
+from reconciler.cli.options import load_or_stop, read_recording, recorded_capacity, snapshot_option, source_options
 from reconciler.errors import EdgeError, ExitCode
 from reconciler.objects import ClusterName, Manifest, ref_of
 from reconciler.pipeline.load import Source
@@ -26,7 +26,7 @@ Manifests = Mapping[ClusterName, Sequence[Manifest]]
 
 @click.command()
 @source_options
-@observations_option
+@snapshot_option
 @click.option("--cluster", default="", metavar="NAME", help="Only this cluster. [default: all]")
 @click.option(
     "-o",
@@ -37,11 +37,11 @@ Manifests = Mapping[ClusterName, Sequence[Manifest]]
     help="dir=OUT writes one file per object, OUT/CLUSTER/[NAMESPACE/]KIND-NAME.yaml.",
 )
 @click.option("--skypilot", "team", default="", metavar="TEAM", help="Only the config of this team's SkyPilot server.")
-def render(source: Source, observations: str | None, cluster: str, output: str, team: str) -> int:
+def render(source: Source, snapshot: str | None, cluster: str, output: str, team: str) -> int:
     """Print the Kubernetes objects of each cluster, in the API version that its Kueue serves.
 
     Contacts no cluster: the version of Kueue is the one in the Cluster's spec, or the newest. Exits with 4 if a quota
-    depends on a capacity that has to be observed; --observations supplies recorded values.
+    depends on a capacity that has to be observed; --snapshot supplies recorded values.
 
     \b
     Examples:
@@ -54,7 +54,7 @@ def render(source: Source, observations: str | None, cluster: str, output: str, 
         return 0
     if output not in {"yaml", "json"} and not (output.startswith(FOLDER) and output != FOLDER):
         raise click.BadParameter(f"{output!r} is not one of yaml, json, dir=OUT", param_hint="--output")
-    rendered = render_offline(load_or_stop(source), read_observations(observations))
+    rendered = render_offline(load_or_stop(source), recorded_capacity(read_recording(snapshot)))
     for gap in rendered.desired.gaps:
         click.secho(f"gap: {gap}", fg="yellow", err=True)
     manifests = {name: write_offline(rendered, name) for name in _chosen(rendered, cluster)}

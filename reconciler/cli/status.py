@@ -3,24 +3,23 @@
 import json
 from collections import Counter
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Any
 
 import click
 
-from reconciler.cli.options import load_or_stop, looking_options, plan_shown, source_options, timeout_option
+from reconciler.cli.options import load_or_stop, looking_options, opened, plan_shown, source_options, timeout_option
 from reconciler.clients.kubernetes import ApiServer
 from reconciler.errors import ClusterError, ExitCode
 from reconciler.kubestellar.decide import decide_placements
 from reconciler.kubestellar.model import Decision
 from reconciler.pipeline.capacity import ObserveOptions
 from reconciler.pipeline.load import Source
-from reconciler.pipeline.observe import connect
 from reconciler.pipeline.render import Rendered
 from reconciler.pipeline.report import health
 from reconciler.plan.make import Comparison
 from reconciler.plan.model import Action, Plan
 from reconciler.report.health import HealthIssue
+from reconciler.snapshot.recording import Recording
 
 MOST_SHOWN = 10
 GROUP = "kueue.x-k8s.io"
@@ -66,7 +65,7 @@ def _job_row(decision: Decision) -> dict[str, Any]:
 @looking_options
 @timeout_option
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def status(source: Source, looking: ObserveOptions, timeout: float, output: str) -> int:
+def status(source: Source, looking: ObserveOptions, recording: Recording | None, timeout: float, output: str) -> int:
     """Show the status of each cluster: reachability, versions, objects, health issues.
 
     Exits with 0 if every cluster was observed and every object is in sync and healthy, with 4 otherwise.
@@ -74,16 +73,14 @@ def status(source: Source, looking: ObserveOptions, timeout: float, output: str)
     \b
     Examples:
       kfleet status --overlay prod
+      kfleet status --snapshot world.json.gz
       kfleet status -o json | jq -r '.clusters[] | select(.reachable | not) | .name'
     """
     revision = load_or_stop(source)
-    connections = connect(revision.spec, timedelta(seconds=timeout))
-    try:
+    with opened(revision.spec, timeout, recording) as connections:
         planned = plan_shown(revision, connections, looking)
         rendered, looks, made = planned.rendered, planned.comparison, planned.plan
         releases = {view.name: _release(connections.clients[view.name]) for view in looks.views if view.is_reachable}
-    finally:
-        connections.close()
     health_issues = health(rendered, looks.views)
     names = dict.fromkeys((*(entry.name for entry in rendered.spec.clusters), *(view.name for view in looks.views)))
     rows = [

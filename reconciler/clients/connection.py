@@ -6,8 +6,9 @@ import re
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any, Protocol, cast
 from urllib.parse import unquote
 
 import orjson
@@ -140,7 +141,44 @@ class Silence:
             self._until.pop(_EVERYTHING, None)
 
 
+class Response(Protocol):
+    @property
+    def status(self) -> int: ...
+
+    @property
+    def data(self) -> bytes: ...
+
+
+class Sender(Protocol):
+    """What answers the requests to one API server: a connection, or the answers of a snapshot (`is_replayed`)."""
+
+    cluster: ClusterName
+    silence: "Silence"
+
+    @property
+    def access(self) -> ClusterLogin: ...
+
+    @access.setter
+    def access(self, access: ClusterLogin, /) -> None: ...
+
+    @property
+    def is_replayed(self) -> bool: ...
+
+    def close(self) -> None: ...
+
+    def apart(self, timeout: timedelta, /) -> "Sender":
+        """Return a connection to the same server, independent of requests that hang on others."""
+
+    def as_user(self, token: str, /) -> "Sender":
+        """Return a connection to the same server as another user."""
+
+    def send(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> Response:
+        """Return any response; raise ClusterError if there is none."""
+
+
 class Connection:
+    is_replayed = False
+
     def __init__(self, cluster: ClusterName, access: ClusterLogin, timeout: timedelta, connections: int) -> None:
         self.cluster, self.access, self.timeout = cluster, access, timeout.total_seconds()
         self.silence = Silence(timeout)
@@ -152,6 +190,14 @@ class Connection:
 
     def close(self) -> None:
         self._pool.clear()
+
+    def apart(self, timeout: timedelta) -> "Connection":
+        return Connection(self.cluster, self.access, timeout, 1)
+
+    def as_user(self, token: str) -> "Connection":
+        """Return a separate connection: this one may have authenticated with a certificate."""
+        access = replace(self.access, token=token, client_certificate="", client_key="")
+        return Connection(self.cluster, access, timedelta(seconds=self.timeout), 1)
 
     def send(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> urllib3.BaseHTTPResponse:
         """Return any response; raise ClusterError if there is none, or if a read would time out again."""

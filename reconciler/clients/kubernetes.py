@@ -7,20 +7,20 @@ into model classes takes many times as long as the request, and because objects 
 import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlencode
 
 import orjson
-import urllib3
 
 from reconciler.clients.connection import (
     KIND_OF_PATH,
     NO_API_SERVER,
     NOT_FOUND,
     Connection,
+    Response,
+    Sender,
     decoded,
     is_not_found,
     refusal,
@@ -54,10 +54,10 @@ class ApiServer:
         access: ClusterLogin,
         *,
         timeout: timedelta = TIMEOUT,
-        connections: int = CONNECTIONS,
+        connection: Sender | None = None,
     ) -> None:
         self.cluster, self.timeout = cluster, timeout
-        self._connection = Connection(cluster, access, timeout, connections)
+        self._connection = connection or Connection(cluster, access, timeout, CONNECTIONS)
         self._apart: weakref.WeakSet[ApiServer] = weakref.WeakSet()
         self._kinds: dict[str, tuple[ApiKind, ...]] = {}
         self._kinds_lock = threading.Lock()
@@ -69,6 +69,18 @@ class ApiServer:
     def access(self) -> ClusterLogin:
         return self._connection.access
 
+    @property
+    def connection(self) -> Sender:
+        return self._connection
+
+    @property
+    def is_replayed(self) -> bool:
+        return self._connection.is_replayed
+
+    def over(self, connection: Sender) -> "ApiServer":
+        """Return a client of the same server that sends its requests over another connection."""
+        return ApiServer(self.cluster, self.access, timeout=self.timeout, connection=connection)
+
     def log_in_with(self, access: ClusterLogin) -> None:
         """Use another token for the same server from now on."""
         self._connection.access = access
@@ -77,7 +89,8 @@ class ApiServer:
 
     def apart(self, timeout: timedelta | None = None) -> "ApiServer":
         """Return a client of the same server with its own connection, independent of requests that hang on others."""
-        own = ApiServer(self.cluster, self.access, timeout=timeout or self.timeout, connections=1)
+        longest = timeout or self.timeout
+        own = ApiServer(self.cluster, self.access, timeout=longest, connection=self._connection.apart(longest))
         own._kinds = dict(self._kinds)
         self._apart.add(own)
         return own
@@ -94,9 +107,8 @@ class ApiServer:
         return self._request("POST", path, body=body)
 
     def post_as(self, token: str, path: str, body: Manifest) -> dict[str, Any]:
-        """Post as another user, on a separate connection: this one may have authenticated with a certificate."""
-        access = replace(self.access, token=token, client_certificate="", client_key="")
-        other = ApiServer(self.cluster, access, timeout=self.timeout, connections=1)
+        """Post as another user, on a separate connection."""
+        other = self.over(self._connection.as_user(token))
         try:
             return other.post(path, body)
         finally:
@@ -290,7 +302,7 @@ class ApiServer:
         path: str,
         headers: Mapping[str, str] = MappingProxyType({}),
         body: Manifest | Sequence[Mapping[str, Any]] | None = None,
-    ) -> urllib3.BaseHTTPResponse:
+    ) -> Response:
         bare, sent = path.partition("?")[0], None if body is None else orjson.dumps(body)
         answer = self._connection.send(method, path, headers, sent)
         if answer.status == NOT_FOUND:

@@ -41,6 +41,10 @@ class ClusterClient(Protocol):
     def endpoint(self) -> ApiEndpoint:
         """The URL of the server."""
 
+    @property
+    def is_replayed(self) -> bool:
+        """Whether the answers come from a snapshot: then nothing can be written, and no dry run is possible."""
+
     def post_as(self, token: str, path: str, body: Manifest) -> Mapping[str, Any]:
         """Do the same as `post`, as another user."""
 

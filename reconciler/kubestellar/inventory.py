@@ -1,6 +1,6 @@
 """Which shape of its objects the manager's KubeStellar takes, by the definitions that are installed there."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from reconciler.multikueue.model import ManagedClusters
 from reconciler.objects import ClusterName, Manifest
 from reconciler.spec.enums import Dispatch
 from reconciler.spec.kubestellar import ADMISSION_GROUP, API_GROUP, Collectors, PolicyShape
-from reconciler.spec.model import FleetSpec
+from reconciler.spec.model import Cluster, FleetSpec
 from reconciler.spec.roles import downsynced_queues
 
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -76,13 +76,17 @@ def read_shape(definition: Manifest, has_collectors: bool, has_transforms: bool)
     )
 
 
-def look_at_inventory(spec: FleetSpec, clients: Mapping[ClusterName, ApiServer]) -> ManagedClusters | None:
+def look_at_inventory(
+    spec: FleetSpec,
+    clients: Mapping[ClusterName, ApiServer],
+    opener: Callable[[Cluster, ApiServer | None], ApiServer] = open_cluster,
+) -> ManagedClusters | None:
     """None if the spec does not say how to reach it, or no job is downsynced."""
     access, manager = spec.fleet.inventory, spec.manager
     if access is None or manager is None or not downsynced_queues(spec):
         return None
     try:
-        with closing(open_cluster(replace(manager, name=NAME, access=access), clients.get(manager.name))) as client:
+        with closing(opener(replace(manager, name=NAME, access=access), clients.get(manager.name))) as client:
             return observe_inventory(client)
     except ClusterError as error:
         return ManagedClusters(problem=error.problem)

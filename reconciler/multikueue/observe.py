@@ -72,6 +72,7 @@ def observe_links(
     rotations: frozenset[ClusterName] = frozenset(),
     *,
     is_thorough: bool = False,
+    now: datetime | None = None,
 ) -> ObservedLinks:
     """Observe all clusters concurrently with a few requests each; none without MultiKueue, unless `is_thorough`."""
     workers, manager = linked_workers(spec, removals), spec.manager
@@ -92,7 +93,7 @@ def observe_links(
     manager_uid = uid.result() if uid else ""
     known = {name: _with_former(one, clients[name], spec.fleet.name, manager_uid) for name, one in known.items()}
     links = Links(
-        now=datetime.now(UTC),
+        now=now or datetime.now(UTC),
         manager_uid=manager_uid,
         settings=found.settings if manager_uid else None,
         endpoints={name: one.endpoint for name, one in clients.items()},

@@ -112,6 +112,7 @@ def _look_at(
     cluster: Cluster,
 ) -> tuple[ClusterView, tuple[Prediction, ...]]:
     client = connections.clients[cluster.name]
+    compare_one = partial(compare_object, is_replayed=client.is_replayed)
     objects = rendered.desired.of_cluster(cluster.name)
     report(cluster.name, "looking")
     known_views = rendered.snapshot.probe.views if rendered.snapshot.probe else {}
@@ -126,7 +127,8 @@ def _look_at(
         prepared = {entry.ref: entry for entry in prepare(cluster, probed, objects, known)}
         for answer in as_completed(looking):
             found = answer.result().live
-            prepared |= {ref: compare_object(prepared[ref], live) for ref, live in found.items() if ref in prepared}
+            known_refs = {ref: live for ref, live in found.items() if ref in prepared}
+            prepared |= {ref: compare_one(prepared[ref], live) for ref, live in known_refs.items()}
         view = with_owners(client, finish_look(probed, looking), [entry.ref for entry in objects])
     view = look_further(client, view, needed_kinds(view, objects))
     adjusted = {entry.ref: entry for entry in leave_quotas(objects, view.live)}

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 from reconciler.clients.protocols import ApiKind, ClusterClient
@@ -51,7 +50,7 @@ def observe_fleet_objects(spec: FleetSpec, connections: Connections) -> FleetObj
     with ThreadPoolExecutor(max(len(spec.clusters), 1)) as pool:
         seen = list(pool.map(observe_one, spec.clusters))
     return FleetObjects(
-        taken_at=datetime.now(UTC),
+        taken_at=connections.now,
         manager=spec.manager.name if spec.manager else None,
         clusters={cluster.name: cluster for cluster in seen},
     )

@@ -1,12 +1,14 @@
 """Stage 2: clusters and message buses are observed once, and the result is a Snapshot."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from reconciler.clients.access import open_cluster
 from reconciler.clients.kubernetes import TIMEOUT, ApiServer
+from reconciler.clients.recording import Memory, RecordingConnection
 from reconciler.errors import ClusterError
 from reconciler.kubestellar.inventory import observe_shape
 from reconciler.kubestellar.observe import observe_placements
@@ -25,33 +27,68 @@ from reconciler.state.observe import probe_clusters
 
 OPENED_AT_ONCE = 16
 
+# Opens one cluster. The client is that of the manager, which may hold the credentials.
+Opener = Callable[[Cluster, ApiServer | None], ApiServer]
+
 
 @dataclass(frozen=True, slots=True)
 class Connections:
     """A client for each cluster that could be opened, and a Gap for each of the others.
 
-    `removed` are clusters that the spec no longer names; `lost` says why some clusters cannot be reached.
+    `removed` are clusters that the spec no longer names; `lost` says why some clusters cannot be reached. `taken_at` is
+    the time of the snapshot from which the clients answer.
     """
 
     clients: Mapping[ClusterName, ApiServer]
     gaps: tuple[Gap, ...] = ()
     removed: tuple[Cluster, ...] = ()
     lost: Mapping[ClusterName, str] = field(default_factory=dict)
+    opener: Opener = open_cluster
+    taken_at: datetime | None = None
+
+    @property
+    def now(self) -> datetime:
+        """The time at which the clusters are observed."""
+        return self.taken_at or datetime.now(UTC)
+
+    def remembering(self) -> "Connections":
+        """The same connections, which send each read request once from now on."""
+        return replace(self, clients={name: remembering(client) for name, client in self.clients.items()})
+
+    def plain(self) -> "Connections":
+        """The same connections without memory of earlier answers."""
+        return replace(self, clients={name: _plain(client) for name, client in self.clients.items()})
 
     def close(self) -> None:
         for client in self.clients.values():
             client.close()
 
 
-def connect(spec: FleetSpec, timeout: timedelta = TIMEOUT) -> Connections:
+def remembering(client: ApiServer, memory: Memory | None = None) -> ApiServer:
+    return client.over(RecordingConnection(client.connection, memory or Memory()))
+
+
+def _plain(client: ApiServer) -> ApiServer:
+    connection = client.connection
+    return client.over(connection.plain) if isinstance(connection, RecordingConnection) else client
+
+
+def connect(
+    spec: FleetSpec,
+    timeout: timedelta = TIMEOUT,
+    *,
+    opener: Opener | None = None,
+    taken_at: datetime | None = None,
+) -> Connections:
     """Open all clusters, the manager first: it may hold the credentials of the others."""
+    open_client = opener or partial(open_cluster, timeout=timeout)
     clients: dict[ClusterName, ApiServer] = {}
     lost: dict[ClusterName, str] = {}
 
     def open_one(cluster: Cluster) -> None:
         manager = clients.get(spec.manager.name) if spec.manager else None
         try:
-            clients[cluster.name] = open_cluster(cluster, manager, timeout)
+            clients[cluster.name] = open_client(cluster, manager)
         except ClusterError as error:
             lost[cluster.name] = error.problem
 
@@ -69,7 +106,7 @@ def connect(spec: FleetSpec, timeout: timedelta = TIMEOUT) -> Connections:
     removed = find_removed(spec, clients)
     lost |= removed.doubtful
     open_all(cluster for cluster in removed.clusters if cluster.name not in removed.doubtful)
-    return Connections(clients, gaps, removed.clusters, lost)
+    return Connections(clients, gaps, removed.clusters, lost, open_client, taken_at)
 
 
 def observe(
@@ -85,7 +122,7 @@ def observe(
     spec = options.spec or read_master_queues(revision.spec, clients)
     probe = probe_clusters(spec, connections.removed, clients)
     removals = observe_worker_removals(spec, clients, connections.removed, connections.lost, probe)
-    features = _observe_features(spec, clients, removals, rotations, is_thorough=is_thorough)
+    features = _observe_features(spec, connections, removals, rotations, is_thorough=is_thorough)
     capacity = observe_sources(spec, clients, options)
     placements = observe_placements(spec, clients, connections.removed, connections.lost)
     observations = with_capacity(spec, features, capacity)
@@ -96,13 +133,14 @@ def observe(
 
 def _observe_features(
     spec: FleetSpec,
-    clients: Mapping[ClusterName, ApiServer],
+    connections: Connections,
     removals: WorkerRemovals | None,
     rotations: frozenset[ClusterName],
     *,
     is_thorough: bool,
 ) -> Observations:
-    links = observe_links(spec, clients, removals, rotations, is_thorough=is_thorough)
+    clients = connections.clients
+    links = observe_links(spec, clients, removals, rotations, is_thorough=is_thorough, now=connections.now)
     configurations = observe_configurations(spec, clients)
     return Observations(
         gaps=(*links.gaps, *configurations.gaps),

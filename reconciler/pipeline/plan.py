@@ -3,11 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from reconciler.clients.access import open_cluster
 from reconciler.clients.kubernetes import ApiServer
 from reconciler.kubestellar.inventory import look_at_inventory
 from reconciler.multikueue.observe import ask_permissions, native_workers, sent_workers
 from reconciler.multikueue.preflight import PreflightFacts
 from reconciler.objects import ClusterName, PreflightIssue
+from reconciler.pipeline.observe import Opener
 from reconciler.pipeline.render import Rendered
 from reconciler.plan.make import Comparison, make_plan
 from reconciler.plan.model import Plan
@@ -27,7 +29,10 @@ def plan(
 
 
 def preflight(
-    rendered: Rendered, views: Sequence[ClusterView], clients: Mapping[ClusterName, ApiServer] | None = None
+    rendered: Rendered,
+    views: Sequence[ClusterView],
+    clients: Mapping[ClusterName, ApiServer] | None = None,
+    opener: Opener = open_cluster,
 ) -> tuple[PreflightIssue, ...]:
     """What will keep the fleet from working, by everything that was observed.
 
@@ -35,7 +40,7 @@ def preflight(
     inventory space.
     """
     links, spec, probe = rendered.snapshot.observations.links, rendered.spec, rendered.snapshot.probe
-    inventory = look_at_inventory(spec, clients) if clients else None
+    inventory = look_at_inventory(spec, clients, opener) if clients else None
     refused = probe.shared.refused if probe else {}
     facts = PreflightFacts(
         spec=spec,

@@ -28,17 +28,17 @@ _PRUNING = {
 _TITLES = {
     "cluster": "Cluster of the fleet whose objects are rendered",
     "overlay": "Overlay to apply to the fleet",
-    "observations": "File of `kfleet observe -o json`, from the root of the repository",
+    "snapshot": "File of `kfleet observe -o json` or `kfleet snapshot`, from the root of the repository",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """The plugin's parameters. `observations` is a path in the repository; empty if no capacity is observed."""
+    """The plugin's parameters. `snapshot` is a path in the repository; empty if no capacity is observed."""
 
     cluster: str = ""
     overlay: str = ""
-    observations: str = ""
+    snapshot: str = ""
 
 
 def read_parameters(environment: Mapping[str, str]) -> Parameters:

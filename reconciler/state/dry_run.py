@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from threading import Event
 from types import MappingProxyType
-from typing import Any
 
 from reconciler.clients.protocols import ClusterClient
 from reconciler.errors import ClusterError, SpecError
@@ -19,35 +18,20 @@ from reconciler.multikueue.token import with_token
 from reconciler.objects import FIELD_MANAGER, Gap, Manifest, Ref
 from reconciler.render.model import DesiredObject
 from reconciler.render.served_version import KueueApi, written
+from reconciler.snapshot.masking import masked_object
 from reconciler.spec.model import Cluster
-from reconciler.state.managed_fields import FieldTree, applied_by, has_applied, is_settled, owners_at
+from reconciler.state.managed_fields import has_applied, is_settled, owners_at
 from reconciler.state.manual_edits import unnamed_fields
+from reconciler.state.merge import find_conflicts, merged
 from reconciler.state.model import ClusterView, Conflict, Prediction
 from reconciler.state.queues import is_stopped
 from reconciler.state.tracking import add_tracking_metadata, with_record
+from reconciler.state.values import SECRET_KINDS
 
 PARALLEL = 16
 DEFINITION = "CustomResourceDefinition"
 _CONFLICT = "FieldManagerConflict"
 _PAUSES = (0.2, 0.4)
-
-
-def merged(live: Manifest, wanted: Manifest, manager: str) -> Manifest:
-    """The live object with the desired fields, without fields that the manager applied before and no longer desires.
-
-    An approximation of server-side apply, for when no dry run is possible.
-    """
-    owner = applied_by(live, manager)
-    result: Manifest = _merged(live, wanted, owner.tree if owner else {})
-    return result
-
-
-def _merged(live: Any, wanted: Any, tree: FieldTree) -> Any:
-    if not isinstance(live, Mapping) or not isinstance(wanted, Mapping):
-        return wanted
-    kept = {name: value for name, value in live.items() if name in wanted or f"f:{name}" not in tree}
-    changed = {name: _merged(live.get(name), value, tree.get(f"f:{name}", {})) for name, value in wanted.items()}
-    return {**kept, **changed}
 
 
 def applicable(manifest: Manifest) -> Manifest:
@@ -104,10 +88,15 @@ def prepare(
     return tuple(answer(entry) for entry in objects)
 
 
-def compare(prepared: Prediction, live: Manifest | None) -> Prediction:
-    """Compare a desired object with the live one, without a request."""
+def compare(prepared: Prediction, live: Manifest | None, *, is_replayed: bool = False) -> Prediction:
+    """Compare a desired object with the live one, without a request.
+
+    A snapshot has no values of Secrets, so these are not compared.
+    """
     if prepared.is_settled and prepared.live is live:
         return prepared
+    if is_replayed and prepared.ref.kind in SECRET_KINDS and not prepared.problem:
+        prepared = prepared._replace(wanted=masked_object(prepared.ref.kind, prepared.wanted))
     entry = prepared.entry
     if prepared.problem:
         return Prediction(entry, prepared.wanted, live, problem=prepared.problem)
@@ -134,7 +123,9 @@ def predict(
     `is_applying` omits the dry run for missing Kueue objects: lint has already found what the API server would reject,
     and the write itself gives the answer.
     """
-    first = [compare(prediction, view.live.get(prediction.ref)) for prediction in prepared]
+    first = [
+        compare(prediction, view.live.get(prediction.ref), is_replayed=client.is_replayed) for prediction in prepared
+    ]
     asked = _Asked(client, view, frozenset(prediction.ref for prediction in first if _is_coming(prediction)))
     unsettled = [
         number
@@ -206,8 +197,19 @@ def _ask(asked: _Asked, prediction: Prediction) -> Prediction:
     kind = next((kind for kind in versions if kind.api_version == prediction.wanted["apiVersion"]), None)
     if kind is None:
         return _changed(prediction, problem=_not_served(prediction))
+    if asked.client.is_replayed:
+        return _predicted(prediction)
     path = kind.path(prediction.ref.namespace, prediction.ref.name)
     return _answered(asked, path, prediction)
+
+
+def _predicted(prediction: Prediction) -> Prediction:
+    """The prediction without an API server, for clusters of a snapshot."""
+    live, wanted = prediction.live, prediction.wanted
+    if live is None:
+        return _changed(prediction, is_static=True)
+    conflicts = tuple(find_conflicts(live, wanted, FIELD_MANAGER))
+    return _changed(prediction, result=merged(live, wanted, FIELD_MANAGER), conflicts=conflicts, is_static=True)
 
 
 def _not_served(prediction: Prediction) -> str:

@@ -38,6 +38,7 @@ PURE_LIBRARIES = {
 IMPURE_FUNCTIONS = {"open", "print", "input"}
 IMPURE_METHODS = {"now", "utcnow", "today"}
 PURE_NAMES = {"pathlib.PurePosixPath"}  # arithmetic on path names
+PURE_NAMES |= {f"urllib.parse.{name}" for name in ("parse_qsl", "unquote", "urlencode")}  # arithmetic on texts
 READS_ITS_OWN_DATA = {
     "spec/schema.py": {"importlib", "pathlib"},  # the schemas are constants that editors need as files
     "kueue/structure.py": {"importlib", "pathlib"},  # the same

@@ -68,7 +68,7 @@ class Forge:
         """What Argo CD would write."""
         checkout = self.bare.parent / f"checkout-{len(self.commits())}"
         git(self.bare, "clone", "--quiet", str(self.bare), "--branch", "main", str(checkout))
-        settings = {"ARGOCD_APP_SOURCE_PATH": "fleet", "ARGOCD_ENV_OBSERVATIONS": FILE}
+        settings = {"ARGOCD_APP_SOURCE_PATH": "fleet", "ARGOCD_ENV_SNAPSHOT": FILE}
         done = subprocess.run(
             [kfleet_program(), "argocd", "generate"],
             cwd=checkout / "fleet",

@@ -84,10 +84,10 @@ def test_plugin_tells_a_mistake_with_its_file_and_line(plugin: PluginServer, rep
         ({"cluster": "west"}, "parameter cluster: no cluster 'west'; there are: hub"),
         ({"cluster": "hub", "overlai": "prod"}, "parameter 'overlai': is not known; use one of: cluster, overlay"),
         (
-            {"cluster": "hub", "observations": "../secret"},
-            "parameter observations: '../secret' is outside the repository",
+            {"cluster": "hub", "snapshot": "../secret"},
+            "parameter snapshot: '../secret' is outside the repository",
         ),
-        ({"cluster": "hub", "observations": "seen.json"}, "seen.json: is not a recorded observation"),
+        ({"cluster": "hub", "snapshot": "seen.json"}, "seen.json: is not a snapshot"),
     ],
 )
 def test_plugin_refuses_parameters(
@@ -109,7 +109,7 @@ def test_plugin_announces_its_parameters_with_the_clusters_of_the_fleet(plugin: 
     answer = plugin.ask("parameters", repository)
     assert answer.returncode == 0, answer.stderr
     announced = {entry["name"]: entry for entry in json.loads(answer.stdout)["parameterAnnouncements"]}
-    assert list(announced) == ["cluster", "overlay", "observations"]
+    assert list(announced) == ["cluster", "overlay", "snapshot"]
     assert announced["cluster"]["tooltip"] == f"One of: {', '.join(CLUSTERS)}."
     assert announced["overlay"]["tooltip"] == "One of: dev, prod."
 

@@ -35,12 +35,10 @@ def test_recorded_look_gives_the_same_objects(pool_live_fleet: PoolLiveFleet, tm
     assert f"worker1/ClusterQueue/{name}: {quota}" in source["becomes"]
     path = tmp_path / "seen.json"
     path.write_text(observed.out)
-    plan = pool_live_fleet.live_fleet.plan("--observations", str(path))
-    assert plan.actions[f"worker1/ResourceFlavor/{name}-nats-cnaf"] == "create"
-    rendered = pool_live_fleet.live_fleet.run("render", "--observations", str(path))
+    rendered = pool_live_fleet.live_fleet.run("render", "--snapshot", str(path))
     assert rendered.code == 0 and f"{name}-nats-cnaf" in rendered.out
     assert pool_live_fleet.live_fleet.run("render").code == 4
-    applied = pool_live_fleet.live_fleet.apply("--observations", str(path))
+    applied = pool_live_fleet.live_fleet.apply("--snapshot", str(path))
     assert applied.code == 0, applied.out + applied.err
     assert pool_live_fleet.quotas() == {f"{name}-nats-cnaf": "8"}
 
@@ -53,7 +51,7 @@ def test_pool_grows_old_by_an_earlier_look_where_no_ledger_is_kept(
         observed = pool_live_fleet.live_fleet.run("observe", *SHORT, "-o", "json")
     path = tmp_path / "seen.json"
     path.write_text(observed.out)
-    assert pool_live_fleet.live_fleet.apply("--observations", str(path)).code == 0
+    assert pool_live_fleet.live_fleet.apply("--snapshot", str(path)).code == 0
     assert pool_live_fleet.ledger() is None and pool_live_fleet.quotas() == {f"{pool_live_fleet.name}-nats-cnaf": "8"}
     for minutes, counts in ((10, ["0"]), (60, [])):
         record = json.loads(observed.out)
@@ -83,10 +81,10 @@ def test_file_without_observations_is_refused(pool_live_fleet: PoolLiveFleet, tm
     path = tmp_path / "seen.json"
     for text in ("{", "{}", '{"kind": "Observations", "format": 1, "at": "x"}'):
         path.write_text(text)
-        refused = pool_live_fleet.live_fleet.plan("--observations", str(path))
-        assert refused.code == 1 and "is not a recorded observation" in refused.err
+        refused = pool_live_fleet.live_fleet.plan("--snapshot", str(path))
+        assert refused.code == 1 and "is not a snapshot" in refused.err
         refused = pool_live_fleet.live_fleet.run("observe", "--before", str(path))
-        assert refused.code == 1 and "is not a recorded observation" in refused.err
+        assert refused.code == 1 and "is not a snapshot" in refused.err
 
 
 def test_watched_table_in_a_pipe_is_written_again_and_again(pool_live_fleet: PoolLiveFleet) -> None:

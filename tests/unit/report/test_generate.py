@@ -126,13 +126,13 @@ def test_observation_becomes_stale_and_says_so() -> None:
 def test_generate_needs_an_observation_where_capacity_is_observed(application: Application) -> None:
     application.write(*_live())
     code, objects, err = application.generate()
-    assert (code, objects) == (1, []) and "capacity is not known" in err and "parameter observations" in err
+    assert (code, objects) == (1, []) and "capacity is not known" in err and "parameter snapshot" in err
 
 
 def test_generate_takes_capacity_from_a_file_and_says_how_old_it_is(application: Application) -> None:
     application.write(*_live())
     (application.folder / "seen.json").write_text(json.dumps(look_record(_look())))
-    code, objects, err = application.generate(observations="seen.json")
+    code, objects, err = application.generate(snapshot="seen.json")
     assert code == 0, err
     found = next(entry for entry in objects if entry["kind"] == "ClusterQueue")
     assert found["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["nominalQuota"] == "40"
@@ -152,14 +152,14 @@ def test_generate_refuses_queues_that_only_a_cluster_knows(application: Applicat
 def test_generate_gives_up_at_its_deadline(application: Application) -> None:
     application.write()
     os.mkfifo(application.folder / "never.json")
-    code, objects, err = application.generate("--deadline", "0.5", observations="never.json")
+    code, objects, err = application.generate("--deadline", "0.5", snapshot="never.json")
     assert (code, objects) == (1, []) and "took longer than 0.5 s; nothing was printed" in err
 
 
 def test_generate_ends_on_sigterm(application: Application) -> None:
     application.write()
     os.mkfifo(application.folder / "never.json")
-    with application.start(observations="never.json") as process:
+    with application.start(snapshot="never.json") as process:
         writer = eventually(lambda: _opened(application.folder / "never.json"))
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=60)

@@ -1,6 +1,6 @@
 """What is expected of an apply while the server cannot be asked."""
 
-from reconciler.state.dry_run import merged
+from reconciler.state.merge import merged
 
 LIVE = {
     "metadata": {

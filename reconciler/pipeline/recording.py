@@ -1,0 +1,75 @@
+"""Connections that ask for each fact once, and connections that answer from a snapshot."""
+
+import importlib.metadata
+import threading
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+
+from reconciler.clients.access import open_cluster
+from reconciler.clients.kubernetes import TIMEOUT, ApiServer
+from reconciler.clients.recording import MISSING, Memory, replayed
+from reconciler.errors import ClusterError
+from reconciler.objects import ClusterName, Manifest
+from reconciler.pipeline.observe import Connections, connect, remembering
+from reconciler.snapshot.pages import masked_answers
+from reconciler.snapshot.recording import ClusterRecording, Recording
+from reconciler.spec.model import Cluster, FleetSpec
+
+
+class Recorder:
+    """Opens clusters, and keeps the responses of each."""
+
+    def __init__(self, timeout: timedelta) -> None:
+        self._timeout = timeout
+        self._lock = threading.Lock()
+        self._memories: dict[ClusterName, Memory] = {}
+        self._opened: dict[ClusterName, ApiServer] = {}
+
+    def open(self, cluster: Cluster, manager: ApiServer | None = None) -> ApiServer:
+        plain = open_cluster(cluster, manager, self._timeout)
+        with self._lock:
+            memory = self._memories.setdefault(cluster.name, Memory())
+            self._opened[cluster.name] = plain
+        return remembering(plain, memory)
+
+    def recordings(self) -> Mapping[ClusterName, ClusterRecording]:
+        """The masked answers of each cluster that was opened."""
+        with self._lock:
+            opened = dict(self._opened)
+        return {
+            name: ClusterRecording(
+                server=client.access.server,
+                ca=client.access.ca,
+                answers=masked_answers(self._memories[name].responses()),
+            )
+            for name, client in sorted(opened.items())
+        }
+
+
+def connect_once(spec: FleetSpec, timeout: timedelta = TIMEOUT) -> Connections:
+    """Open all clusters for a command that only reads: each fact is requested once."""
+    return connect(spec, opener=Recorder(timeout).open)
+
+
+def connect_recorded(spec: FleetSpec, recording: Recording) -> Connections:
+    """Open the clusters of a snapshot. A cluster that is not in it is a gap."""
+
+    def open_one(cluster: Cluster, _manager: ApiServer | None = None) -> ApiServer:
+        recorded = recording.clusters.get(cluster.name)
+        if recorded is None or recorded.problem:
+            raise ClusterError(cluster.name, recorded.problem if recorded else MISSING)
+        connection = replayed(cluster.name, recorded)
+        return ApiServer(cluster.name, connection.access, connection=connection)
+
+    return connect(spec, opener=open_one, taken_at=recording.taken_at)
+
+
+def record(spec: FleetSpec, connections: Connections, recorder: Recorder, capacity: Manifest | None) -> Recording:
+    lost = {name: ClusterRecording(problem=why) for name, why in connections.lost.items()}
+    return Recording(
+        taken_at=datetime.now(UTC),
+        kfleet=importlib.metadata.version("kfleet"),
+        fleet=spec.fleet.name,
+        clusters={**lost, **recorder.recordings()},
+        capacity=capacity,
+    )
