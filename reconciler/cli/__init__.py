@@ -36,6 +36,7 @@ COMMANDS: Mapping[str, str] = {
     "render": "Print the Kubernetes objects of each cluster, in the API version that its Kueue serves.",
     "run": "Run the controller: watch the repository and the clusters, and reconcile them.",
     "sandbox": "Run a real fleet on this machine, without containers.",
+    "snapshot": "Record what the clusters and message buses answer, for --snapshot of other commands.",
     "status": "Show the status of each cluster: reachability, versions, objects, health issues.",
     "validate": "Report all problems of a fleet, with file and line.",
     "version": "Print the versions of kfleet and Python.",

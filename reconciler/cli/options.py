@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, timedelta
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -172,7 +172,8 @@ def opened(spec: FleetSpec, timeout: float, recording: Recording | None = None) 
     seconds = timedelta(seconds=timeout)
     connections = connect_once(spec, seconds) if recording is None else connect_recorded(spec, recording)
     if recording is not None:
-        notice = f"notice: from a snapshot of {recording.taken_at:%Y-%m-%d %H:%M:%S} UTC, no cluster is contacted"
+        when = f"{recording.taken_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+        notice = f"notice: from a snapshot of {when}; values are predicted without an API server"
         click.secho(notice, fg="yellow", err=True)
     with closing(connections):
         yield connections

@@ -150,7 +150,10 @@ class Response(Protocol):
 
 
 class Sender(Protocol):
-    """What answers the requests to one API server: a connection, or the answers of a snapshot (`is_replayed`)."""
+    """What answers the requests to one API server: a connection, or the answers of a snapshot.
+
+    One that `is_read_only` sends no writes and no dry runs.
+    """
 
     cluster: ClusterName
     silence: "Silence"
@@ -162,7 +165,7 @@ class Sender(Protocol):
     def access(self, access: ClusterLogin, /) -> None: ...
 
     @property
-    def is_replayed(self) -> bool: ...
+    def is_read_only(self) -> bool: ...
 
     def close(self) -> None: ...
 
@@ -177,7 +180,7 @@ class Sender(Protocol):
 
 
 class Connection:
-    is_replayed = False
+    is_read_only = False
 
     def __init__(self, cluster: ClusterName, access: ClusterLogin, timeout: timedelta, connections: int) -> None:
         self.cluster, self.access, self.timeout = cluster, access, timeout.total_seconds()

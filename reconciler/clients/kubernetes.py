@@ -74,8 +74,8 @@ class ApiServer:
         return self._connection
 
     @property
-    def is_replayed(self) -> bool:
-        return self._connection.is_replayed
+    def is_read_only(self) -> bool:
+        return self._connection.is_read_only
 
     def over(self, connection: Sender) -> "ApiServer":
         """Return a client of the same server that sends its requests over another connection."""

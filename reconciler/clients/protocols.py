@@ -42,8 +42,8 @@ class ClusterClient(Protocol):
         """The URL of the server."""
 
     @property
-    def is_replayed(self) -> bool:
-        """Whether the answers come from a snapshot: then nothing can be written, and no dry run is possible."""
+    def is_read_only(self) -> bool:
+        """Whether it is a snapshot, or a client that makes one: nothing can be written, and no dry run is possible."""
 
     def post_as(self, token: str, path: str, body: Manifest) -> Mapping[str, Any]:
         """Do the same as `post`, as another user."""

@@ -23,7 +23,7 @@ from reconciler.snapshot.replay import Replay
 DISCOVERY = "as=APIGroupDiscoveryList"
 REVIEWS = ("/selfsubjectaccessreviews", "/selfsubjectrulesreviews", "/subjectaccessreviews")
 MISSING = "not in the snapshot"
-NO_WRITES = "a snapshot cannot be changed"
+NO_WRITES = "a snapshot only reads"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +78,8 @@ def read_request(
 class RecordingConnection:
     """A connection that sends each read request once, and answers it from memory after that."""
 
-    is_replayed = False
-
-    def __init__(self, plain: Sender, memory: Memory, asker: str = "") -> None:
-        self.plain, self.memory, self._asker = plain, memory, asker
+    def __init__(self, plain: Sender, memory: Memory, asker: str = "", *, is_read_only: bool = False) -> None:
+        self.plain, self.memory, self._asker, self.is_read_only = plain, memory, asker, is_read_only
         self.cluster, self.silence = plain.cluster, plain.silence
 
     @property
@@ -103,6 +101,8 @@ class RecordingConnection:
 
     def send(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> Response:
         request = read_request(method, path, headers, body, self._asker)
+        if request is None and self.is_read_only:
+            raise ClusterError(self.cluster, f"{method} {path.partition('?')[0]}: {NO_WRITES}")
         if request is None:
             return self.plain.send(method, path, headers, body)
         found, is_first = self.memory.claimed(request)
@@ -119,7 +119,7 @@ class RecordingConnection:
 class ReplayConnection:
     """The answers of an API server from a snapshot. It never contacts the server."""
 
-    is_replayed = True
+    is_read_only = True
 
     def __init__(self, cluster: ClusterName, replay: Replay, access: ClusterLogin, asker: str = "") -> None:
         self.cluster, self.access = cluster, access

@@ -112,7 +112,7 @@ def _look_at(
     cluster: Cluster,
 ) -> tuple[ClusterView, tuple[Prediction, ...]]:
     client = connections.clients[cluster.name]
-    compare_one = partial(compare_object, is_replayed=client.is_replayed)
+    compare_one = partial(compare_object, is_read_only=client.is_read_only)
     objects = rendered.desired.of_cluster(cluster.name)
     report(cluster.name, "looking")
     known_views = rendered.snapshot.probe.views if rendered.snapshot.probe else {}

@@ -64,8 +64,8 @@ class Connections:
             client.close()
 
 
-def remembering(client: ApiServer, memory: Memory | None = None) -> ApiServer:
-    return client.over(RecordingConnection(client.connection, memory or Memory()))
+def remembering(client: ApiServer, memory: Memory | None = None, *, is_read_only: bool = False) -> ApiServer:
+    return client.over(RecordingConnection(client.connection, memory or Memory(), is_read_only=is_read_only))
 
 
 def _plain(client: ApiServer) -> ApiServer:

@@ -1,15 +1,14 @@
 """Connections that ask for each fact once, and connections that answer from a snapshot."""
 
-import importlib.metadata
 import threading
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from reconciler.clients.access import open_cluster
 from reconciler.clients.kubernetes import TIMEOUT, ApiServer
 from reconciler.clients.recording import MISSING, Memory, replayed
 from reconciler.errors import ClusterError
-from reconciler.objects import ClusterName, Manifest
+from reconciler.objects import ClusterName
 from reconciler.pipeline.observe import Connections, connect, remembering
 from reconciler.snapshot.pages import masked_answers
 from reconciler.snapshot.recording import ClusterRecording, Recording
@@ -17,10 +16,10 @@ from reconciler.spec.model import Cluster, FleetSpec
 
 
 class Recorder:
-    """Opens clusters, and keeps the responses of each."""
+    """Opens clusters, and keeps the responses of each. To make a snapshot, dry runs are not needed."""
 
-    def __init__(self, timeout: timedelta) -> None:
-        self._timeout = timeout
+    def __init__(self, timeout: timedelta, *, is_read_only: bool = False) -> None:
+        self._timeout, self._is_read_only = timeout, is_read_only
         self._lock = threading.Lock()
         self._memories: dict[ClusterName, Memory] = {}
         self._opened: dict[ClusterName, ApiServer] = {}
@@ -30,7 +29,7 @@ class Recorder:
         with self._lock:
             memory = self._memories.setdefault(cluster.name, Memory())
             self._opened[cluster.name] = plain
-        return remembering(plain, memory)
+        return remembering(plain, memory, is_read_only=self._is_read_only)
 
     def recordings(self) -> Mapping[ClusterName, ClusterRecording]:
         """The masked answers of each cluster that was opened."""
@@ -62,14 +61,3 @@ def connect_recorded(spec: FleetSpec, recording: Recording) -> Connections:
         return ApiServer(cluster.name, connection.access, connection=connection)
 
     return connect(spec, opener=open_one, taken_at=recording.taken_at)
-
-
-def record(spec: FleetSpec, connections: Connections, recorder: Recorder, capacity: Manifest | None) -> Recording:
-    lost = {name: ClusterRecording(problem=why) for name, why in connections.lost.items()}
-    return Recording(
-        taken_at=datetime.now(UTC),
-        kfleet=importlib.metadata.version("kfleet"),
-        fleet=spec.fleet.name,
-        clusters={**lost, **recorder.recordings()},
-        capacity=capacity,
-    )

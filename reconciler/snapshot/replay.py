@@ -62,11 +62,16 @@ class Replay:
     def _derived(self, place: ObjectPath, query: Mapping[str, str]) -> RecordedAnswer | None:
         if not place.plural:
             return self._resource_list(place.version)
-        if self._served is not None and place.plural not in self._served.get(place.version, {}):
+        if self._is_not_served(place):
             return _not_found(place)
         if query.keys() - {SELECTOR}:
             return None
         return self._object(place) if place.name else self._list(place, query.get(SELECTOR, ""))
+
+    def _is_not_served(self, place: ObjectPath) -> bool:
+        """Whether discovery lacks the kind. A version without kinds belongs to an extension that did not respond."""
+        kinds = self._served.get(place.version) if self._served is not None else {}
+        return kinds is None or (bool(kinds) and place.plural not in kinds)
 
     def _list(self, place: ObjectPath, selector: str) -> RecordedAnswer | None:
         whole = self._complete.get((place.version, place.plural, ""))
@@ -136,7 +141,7 @@ class Replay:
 
 def _served_kinds(groups: Iterable[Manifest]) -> Iterator[tuple[str, Mapping[str, tuple[str, bool]]]]:
     for group in groups:
-        name = group["metadata"]["name"]
+        name = group["metadata"].get("name", "")
         for version in group["versions"]:
             kinds = {
                 one["resource"]: (str(one["responseKind"]["kind"]), one["scope"] == "Namespaced")

@@ -88,14 +88,14 @@ def prepare(
     return tuple(answer(entry) for entry in objects)
 
 
-def compare(prepared: Prediction, live: Manifest | None, *, is_replayed: bool = False) -> Prediction:
+def compare(prepared: Prediction, live: Manifest | None, *, is_read_only: bool = False) -> Prediction:
     """Compare a desired object with the live one, without a request.
 
     A snapshot has no values of Secrets, so these are not compared.
     """
     if prepared.is_settled and prepared.live is live:
         return prepared
-    if is_replayed and prepared.ref.kind in SECRET_KINDS and not prepared.problem:
+    if is_read_only and prepared.ref.kind in SECRET_KINDS and not prepared.problem:
         prepared = prepared._replace(wanted=masked_object(prepared.ref.kind, prepared.wanted))
     entry = prepared.entry
     if prepared.problem:
@@ -124,7 +124,7 @@ def predict(
     and the write itself gives the answer.
     """
     first = [
-        compare(prediction, view.live.get(prediction.ref), is_replayed=client.is_replayed) for prediction in prepared
+        compare(prediction, view.live.get(prediction.ref), is_read_only=client.is_read_only) for prediction in prepared
     ]
     asked = _Asked(client, view, frozenset(prediction.ref for prediction in first if _is_coming(prediction)))
     unsettled = [
@@ -197,7 +197,7 @@ def _ask(asked: _Asked, prediction: Prediction) -> Prediction:
     kind = next((kind for kind in versions if kind.api_version == prediction.wanted["apiVersion"]), None)
     if kind is None:
         return _changed(prediction, problem=_not_served(prediction))
-    if asked.client.is_replayed:
+    if asked.client.is_read_only:
         return _predicted(prediction)
     path = kind.path(prediction.ref.namespace, prediction.ref.name)
     return _answered(asked, path, prediction)
