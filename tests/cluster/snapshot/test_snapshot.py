@@ -33,7 +33,7 @@ class World:
         secret = {
             "apiVersion": "v1",
             "kind": "Secret",
-            "metadata": {"name": f"{name}-login", "namespace": SYSTEM, "annotations": {"kfleet.dev/clusters": "*"}},
+            "metadata": {"name": f"{name}-login", "namespace": SYSTEM},
             "stringData": {"password": PLANTED},
         }
         fleet.write(
@@ -70,7 +70,8 @@ def world(wide_live_fleet: LiveFleet, tmp_path: Path) -> World:
 def test_plan_status_and_check_are_the_same_without_a_cluster(world: World, tmp_path: Path) -> None:
     fleet = world.live_fleet
     world.write()
-    assert fleet.apply().code == 0
+    applied = fleet.apply()
+    assert applied.code == 0, applied
     connect_all(fleet)
     submit(fleet, "long")
     worker = where(fleet, "long")
@@ -98,7 +99,8 @@ def test_plan_status_and_check_are_the_same_without_a_cluster(world: World, tmp_
 def test_plan_with_changes_is_predicted_as_the_servers_predict_it(world: World) -> None:
     fleet, name = world.live_fleet, world.live_fleet.name
     world.write()
-    assert fleet.apply().code == 0
+    applied = fleet.apply()
+    assert applied.code == 0, applied
     connect_all(fleet)
     eventually(lambda: fleet.plan().code == 0)
     assert world.snapshot().code == 0

@@ -66,7 +66,9 @@ def test_secret_keeps_the_names_of_its_keys_only(path: str, body: Manifest) -> N
 
 def test_masked_token_has_the_same_claims_and_is_masked_once() -> None:
     masked = masked_token(TOKEN)
-    assert PLANTED not in masked and encoded({"jti": PLANTED})[2:-2] not in masked
+    head, payload, signature = masked.split(".")
+    assert (head, signature) == (MASKED, MASKED)
+    assert json.loads(b64decode(payload + "==")) == CLAIMS
     assert masked_token(masked) == masked
     assert [masked_token(text) for text in ("", "opaque", "a.b.c", "a.e30.c.d")] == [MASKED] * 4
 
