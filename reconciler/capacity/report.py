@@ -154,7 +154,7 @@ def _quotas(ref: Ref, manifest: Manifest, owner: str) -> Iterator[tuple[_Share, 
 
 def quotas_of(spec: FleetSpec, source: SourceKey, objects: Objects) -> tuple[str, ...]:
     """`hub/ClusterQueue/pools: pools-nats-cnaf: cpu 8, memory 64Gi` for every queue with quota of the source."""
-    places = frozenset(_flavors_of(spec, source))
+    places = frozenset(flavors_of_source(spec, source))
     return tuple(
         f"{ref}: {name}: {_quota_text(flavor)}"
         for ref, manifest in objects
@@ -165,7 +165,7 @@ def quotas_of(spec: FleetSpec, source: SourceKey, objects: Objects) -> tuple[str
     )
 
 
-def _flavors_of(spec: FleetSpec, source: SourceKey) -> Iterator[FlavorKey]:
+def flavors_of_source(spec: FleetSpec, source: SourceKey) -> Iterator[FlavorKey]:
     place = source.place
     if isinstance(place, PoolKey):
         yield from _flavors_of_pool(spec, place)

@@ -142,7 +142,7 @@ def spread_usage(tree: QuotaTree, of_queues: Mapping[str, Amounts]) -> Usage:
     usage: dict[NodeName, dict[FlavorResource, int]] = {
         name: dict(of_queues.get(name.name, {})) if name.kind is NodeKind.QUEUE else {} for name in tree.nodes
     }
-    for name in _children_first(tree.nodes):
+    for name in children_first(tree.nodes):
         parent = tree.nodes[name].parent
         if parent is not None:
             for pair, used in usage[name].items():
@@ -180,7 +180,7 @@ def _read_quotas(manifest: Manifest) -> Iterator[tuple[FlavorResource, NodeQuota
 
 def _sum_up(nodes: Mapping[NodeName, QuotaNode]) -> Usage:
     subtree = {name: {pair: quota.nominal for pair, quota in node.quotas.items()} for name, node in nodes.items()}
-    for name in _children_first(nodes):
+    for name in children_first(nodes):
         parent = nodes[name].parent
         if parent is not None:
             for pair, amount in subtree[name].items():
@@ -193,7 +193,7 @@ def _held_back(quota: NodeQuota, subtree: int) -> int:
     return 0 if quota.lending_limit is None else max(0, subtract(subtree, quota.lending_limit))
 
 
-def _children_first(nodes: Mapping[NodeName, QuotaNode]) -> tuple[NodeName, ...]:
+def children_first(nodes: Mapping[NodeName, QuotaNode]) -> tuple[NodeName, ...]:
     depths: dict[NodeName, int] = {}
     for name in nodes:
         climb = [name]

@@ -5,7 +5,7 @@ from typing import Any
 
 from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.reading import as_list, as_map, at, quantity_at, read_quantity
-from reconciler.quantity import ZERO, Quantity, unit_of
+from reconciler.quantity import ZERO, Notation, Quantity, unit_of
 
 UNLIMITED = 2**63 - 1
 LOWEST = -(2**63)
@@ -14,6 +14,7 @@ REQUESTS, LIMITS = "requests", "limits"
 # Resources that a pod can request as a whole; all others count per container.
 _POD_LEVEL = ("cpu", "memory")
 _POD_LEVEL_PREFIX = "hugepages-"
+_SIZES = ("memory", "ephemeral-storage")
 HARD_EFFECTS = ("NoSchedule", "NoExecute")
 QUEUE_LABEL = f"{GROUP}/queue-name"
 PRIORITY_LABEL = f"{GROUP}/priority-class"
@@ -31,6 +32,12 @@ def amount_of(resource_name: str, value: Any) -> int:
     if quantity is None:
         return 0
     return min(-(-quantity.nanos // unit_of(resource_name).nanos), UNLIMITED)
+
+
+def quantity_of(resource_name: str, amount: int) -> Quantity:
+    """Return an amount in Kueue's units as a quantity, in the notation in which Kueue reports this resource."""
+    is_size = resource_name in _SIZES or resource_name.startswith(_POD_LEVEL_PREFIX)
+    return Quantity(amount * unit_of(resource_name).nanos, Notation.BINARY if is_size else Notation.DECIMAL)
 
 
 def add(left: int, right: int) -> int:

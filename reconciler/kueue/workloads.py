@@ -22,7 +22,7 @@ def is_stopped(queue: Manifest) -> bool:
     """Whether a queue has stopped admitting, and its Kueue has observed that."""
     if at(queue, "metadata", "deletionTimestamp"):
         return True
-    active = _condition(queue, "Active")
+    active = condition_of(queue, "Active")
     is_seen = active.get("observedGeneration") == at(queue, "metadata", "generation")
     return at(queue, "spec", "stopPolicy") in HELD and is_seen and active.get("status") == "False"
 
@@ -34,11 +34,11 @@ def is_opening(live: Manifest | None, wanted: Manifest) -> bool:
 
 def is_unattended(queue: Manifest) -> bool:
     """Whether no Kueue has ever observed a queue, so that no workload can have been admitted."""
-    return not _condition(queue, "Active") and FINALIZER not in as_list(at(queue, "metadata", "finalizers"))
+    return not condition_of(queue, "Active") and FINALIZER not in as_list(at(queue, "metadata", "finalizers"))
 
 
 def has_condition(manifest: Manifest, name: str) -> bool:
-    return _condition(manifest, name).get("status") == "True"
+    return condition_of(manifest, name).get("status") == "True"
 
 
 def has_begun(copy: Manifest) -> bool:
@@ -73,6 +73,6 @@ def _assigned(assignment: Manifest) -> Iterator[tuple[str, str]]:
             yield resource, as_text(flavor)
 
 
-def _condition(manifest: Manifest, name: str) -> Mapping[str, object]:
+def condition_of(manifest: Manifest, name: str) -> Mapping[str, object]:
     conditions = (as_map(entry) for entry in as_list(at(manifest, "status", "conditions")))
     return next((entry for entry in conditions if entry.get("type") == name), {})

@@ -1,0 +1,154 @@
+"""The jobs of all clusters: each Workload with its job, and with its copies on workers."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from reconciler.kueue.queue_order import has_known_order, in_queue_order, is_ordered_by_eviction
+from reconciler.kueue.reading import as_list, as_map, as_text, at
+from reconciler.kueue.resources import ORIGIN
+from reconciler.objects import ClusterName, Manifest, group_of
+from reconciler.snapshot.objects import KindKey
+from reconciler.spec.enums import Dispatch
+from reconciler.spec.kubestellar import CLUSTER_LABEL
+from reconciler.spec.model import FleetSpec, Tenant
+from reconciler.view.copies import Whereabouts, downsynced, multikueue
+from reconciler.view.live import Address, LiveCluster, name_of
+from reconciler.view.model import JobEntry
+from reconciler.view.states import Standing, assigned_flavors, created_at, read_standing, requested
+
+WORKLOAD = "Workload"
+# Labels or annotations by which tools say who submitted a job.
+OWNER_KEYS = ("app.kubernetes.io/created-by", "skypilot-user")
+Lives = Mapping[ClusterName, LiveCluster]
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedJob:
+    """The job of a Workload. `manifest` is None if its kind was not observed, or the job is gone."""
+
+    kind: KindKey
+    name: str
+    manifest: Manifest | None = None
+
+
+def job_entries(spec: FleetSpec, lives: Lives, manager: ClusterName | None) -> Iterator[JobEntry]:
+    """Copies of the manager's workloads are part of its jobs. Others are jobs of their own."""
+    tenants = _tenants(spec)
+    home = lives.get(manager) if manager else None
+    for live in lives.values():
+        positions = find_positions(live)
+        for address, workload in (live.workloads or {}).items():
+            if live is home or not _is_copy(live, home, address, workload):
+                entry = _entry(live, lives, workload, positions.get(address))
+                yield replace(entry, tenant=_tenant_of(entry, tenants))
+
+
+def _is_copy(live: LiveCluster, home: LiveCluster | None, address: Address, workload: Manifest) -> bool:
+    if home is None or home.workloads is None:
+        return False
+    if ORIGIN in as_map(at(workload, "metadata", "labels")):
+        return address in home.workloads
+    owned = owned_job(live, workload)
+    is_placed = at(owned.manifest, "metadata", "labels", CLUSTER_LABEL) == live.name
+    return is_placed and (owned.kind, (address[0], owned.name)) in home.jobs
+
+
+def _entry(live: LiveCluster, lives: Lives, workload: Manifest, position: int | None) -> JobEntry:
+    owned = owned_job(live, workload)
+    namespace, queue = as_text(at(workload, "metadata", "namespace")), as_text(at(workload, "spec", "queueName"))
+    cluster_queue = queue_of(live, workload)
+    standing = read_standing(workload, owned.manifest)
+    found = _whereabouts(live, lives, workload, owned, live.dispatch.get(cluster_queue, Dispatch.NONE), standing)
+    priority = at(workload, "spec", "priority")
+    return JobEntry(
+        id=f"{live.name}/{namespace}/{name_of(workload)}",
+        cluster=live.name,
+        namespace=namespace,
+        kind=owned.kind[1],
+        name=owned.name,
+        workload=name_of(workload),
+        owner=_submitter(owned.manifest, workload),
+        tenant="",
+        queue=queue,
+        cluster_queue=cluster_queue,
+        priority=priority if isinstance(priority, int) else None,
+        requested=requested(workload),
+        state=found.standing.state,
+        since=found.standing.since,
+        created=created_at(workload),
+        position=position if found.standing.state.is_waiting else None,
+        reason=found.standing.reason,
+        runs_on=found.runs_on,
+        copies=found.copies,
+        flavors=assigned_flavors(workload),
+        has_quota=standing.state.is_started or found.standing.state.is_started,
+    )
+
+
+def _whereabouts(
+    live: LiveCluster, lives: Lives, workload: Manifest, owned: OwnedJob, dispatch: Dispatch, standing: Standing
+) -> Whereabouts:
+    workers = {name: one for name, one in lives.items() if name != live.name}
+    if dispatch is Dispatch.MULTIKUEUE:
+        return multikueue(workers, workload, (owned.kind, owned.name), standing)
+    if dispatch is Dispatch.KUBESTELLAR:
+        return downsynced(workers, workload, owned.kind, owned.manifest, standing)
+    has_pods = standing.state.is_started or (standing.state.is_over and bool(at(workload, "status", "admission")))
+    return Whereabouts(standing, live.name if has_pods else "", ())
+
+
+def owned_job(live: LiveCluster, workload: Manifest) -> OwnedJob:
+    """The job of a Workload: its controller, or the first owner of a group of pods."""
+    owners = [as_map(one) for one in as_list(at(workload, "metadata", "ownerReferences"))]
+    owner = next((one for one in owners if one.get("controller") is True), owners[0] if owners else None)
+    if owner is None:
+        return OwnedJob(("", WORKLOAD), name_of(workload))
+    kind, name = (group_of(owner), as_text(owner.get("kind"))), as_text(owner.get("name"))
+    is_group = len(owners) > 1 and owner.get("controller") is not True
+    namespace = as_text(at(workload, "metadata", "namespace"))
+    return OwnedJob(kind, name_of(workload) if is_group else name, live.jobs.get((kind, (namespace, name))))
+
+
+def queue_of(live: LiveCluster, workload: Manifest) -> str:
+    """The ClusterQueue: of the admission, or else of the LocalQueue."""
+    address = (as_text(at(workload, "metadata", "namespace")), as_text(at(workload, "spec", "queueName")))
+    admitted = as_text(at(workload, "status", "admission", "clusterQueue"))
+    return admitted or (live.local_queues or {}).get(address, "")
+
+
+def find_positions(live: LiveCluster) -> Mapping[Address, int]:
+    """The place of each waiting workload of a cluster in its ClusterQueue, from 1, copies included."""
+    waiting: dict[str, list[Manifest]] = {}
+    for workload in (live.workloads or {}).values():
+        if read_standing(workload, None).state.is_waiting and (queue := queue_of(live, workload)):
+            waiting.setdefault(queue, []).append(workload)
+    is_by_eviction = is_ordered_by_eviction(live.objects.configuration) if waiting else True
+    return {
+        (as_text(at(workload, "metadata", "namespace")), name_of(workload)): number
+        for queue, found in waiting.items()
+        if has_known_order((live.queues or {}).get(queue, {}))
+        for number, workload in enumerate(in_queue_order(found, is_by_eviction=is_by_eviction), 1)
+    }
+
+
+def _submitter(job: Manifest | None, workload: Manifest) -> str:
+    for manifest in (job, workload):
+        for place in ("labels", "annotations"):
+            named = as_map(at(manifest, "metadata", place))
+            if found := next((as_text(named[key]) for key in OWNER_KEYS if named.get(key)), ""):
+                return found
+    return ""
+
+
+def _tenants(spec: FleetSpec) -> Mapping[str, tuple[Tenant, ...]]:
+    found: dict[str, tuple[Tenant, ...]] = {}
+    for tenant in spec.tenants:
+        for namespace in tenant.namespaces:
+            found[namespace] = (*found.get(namespace, ()), tenant)
+    return found
+
+
+def _tenant_of(entry: JobEntry, tenants: Mapping[str, tuple[Tenant, ...]]) -> str:
+    """Tenants may share a namespace: the one of the job's queue comes first."""
+    known = tenants.get(entry.namespace, ())
+    return next((one.name for one in known if one.queue == entry.cluster_queue), known[0].name if known else "")
