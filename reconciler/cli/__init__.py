@@ -29,6 +29,7 @@ COMMANDS: Mapping[str, str] = {
     "demo": "Start a sandbox fleet, commit and apply its queues, run jobs through MultiKueue, stop the fleet.",
     "diff": "Show the effect of a change in git on the clusters, without contacting them.",
     "explain": "Explain a kind of the fleet or one of its fields.",
+    "get": "Show clusters, queues, cohorts, jobs, pools or tenants of the fleet as they are now.",
     "init": "Write a small starting fleet for the clusters of a kubeconfig.",
     "observe": "Show observed capacity per source, its age, and the quotas derived from it.",
     "plan": "Show what would change on the clusters and why; write nothing.",

@@ -1,10 +1,8 @@
 """`kfleet observe`: the observed capacity and the quotas derived from it."""
 
 import json
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -26,6 +24,7 @@ from reconciler.cli.options import (
     tell_conditions,
     timeout_option,
 )
+from reconciler.cli.output import renewed_text
 from reconciler.errors import ExitCode
 from reconciler.pipeline.capacity import ObserveOptions, listening, read_master_queues
 from reconciler.pipeline.load import Revision, Source
@@ -102,7 +101,7 @@ def _kept(before: str | None) -> Kept | None:
 def _watch(revision: Revision, connections: Connections, looking: ObserveOptions) -> None:
     """Repeat until a user interrupts it. The ledger is read from the cluster once and then kept in memory."""
     spec = read_master_queues(revision.spec, connections.clients)
-    with listening(spec, connections.clients) as buses, _renewed_text() as show:
+    with listening(spec, connections.clients) as buses, renewed_text() as show:
         while True:
             seen = render(revision, observe_fleet(revision, connections, replace(looking, buses=buses)))
             notices = (f"notice: {condition}" for condition in seen.conditions)
@@ -111,20 +110,6 @@ def _watch(revision: Revision, connections: Connections, looking: ObserveOptions
             if seen.snapshot.capacity is not None:
                 looking = replace(looking, kept=Kept(seen.snapshot.capacity.ledger, is_there=True))
             time.sleep(REFRESH)
-
-
-@contextmanager
-def _renewed_text() -> Iterator[Callable[[str], None]]:
-    """Replace the previous text on a terminal; append in a pipe or a file."""
-    if not sys.stdout.isatty():
-        yield click.echo
-        return
-    from rich.console import Console  # noqa: PLC0415  (takes a tenth of a second)
-    from rich.live import Live  # noqa: PLC0415  (the same)
-    from rich.text import Text  # noqa: PLC0415  (the same)
-
-    with Live(console=Console(), auto_refresh=False) as live:
-        yield lambda text: live.update(Text(text), refresh=True)
 
 
 def _record(seen: Rendered) -> dict[str, Any]:

@@ -46,6 +46,20 @@ def shown_work(*, is_verbose: bool) -> Iterator[Report]:
         yield report
 
 
+@contextmanager
+def renewed_text() -> Iterator[Callable[[str], None]]:
+    """Replace the previous text on a terminal; append in a pipe or a file."""
+    if not sys.stdout.isatty():
+        yield click.echo
+        return
+    from rich.console import Console  # noqa: PLC0415  (takes a tenth of a second)
+    from rich.live import Live  # noqa: PLC0415  (the same)
+    from rich.text import Text  # noqa: PLC0415  (the same)
+
+    with Live(console=Console(), auto_refresh=False) as live:
+        yield lambda text: live.update(Text.from_ansi(text), refresh=True)
+
+
 def count_changes(plan: Plan, report: Report) -> Tell:
     """Report the number of attempted changes per cluster, after each attempt."""
     planned = Counter(change.ref.cluster for change in plan.writes)

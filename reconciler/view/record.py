@@ -21,6 +21,12 @@ def view_record(view: View, sections: Iterable[str] = SECTIONS) -> dict[str, Any
     return {"apiVersion": "kfleet.dev/v1alpha1", "kind": "View", "format": FORMAT, **content}
 
 
+def entry_record(entry: object) -> dict[str, Any]:
+    """Return one entry of a list of the document."""
+    found: dict[str, Any] = _record(entry)
+    return found
+
+
 def time_text(time: datetime) -> str:
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 

@@ -76,7 +76,7 @@ def live_workload(
 ) -> Document:
     """A Workload of a Job; `held` is what Kueue has assigned to it, by resource."""
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": "u", "controller": True}
-    metadata = {
+    metadata: dict[str, Any] = {
         "namespace": namespace,
         "uid": name,
         "creationTimestamp": at_minute(created),

@@ -6,10 +6,9 @@ import pytest
 
 from reconciler.view.model import JobState
 from reconciler.view.record import view_record
-from tests.builders import cpu_group, job, main_tenant, open_queue, spec_of
+from tests.builders import Document, cpu_group, job, main_tenant, open_queue, spec_of
 from tests.unit.view.live_objects import (
     ADMITTED,
-    Document,
     condition,
     live_queue,
     live_workload,

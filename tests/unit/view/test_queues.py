@@ -8,10 +8,18 @@ import pytest
 from reconciler.objects import ClusterName, Gap
 from reconciler.view.model import PlanFacts
 from reconciler.view.record import view_record
-from tests.builders import SMALL_FLEET, cluster_document, cpu_group, open_queue, resource_flavor, sent_queue, spec_of
+from tests.builders import (
+    SMALL_FLEET,
+    Document,
+    cluster_document,
+    cpu_group,
+    open_queue,
+    resource_flavor,
+    sent_queue,
+    spec_of,
+)
 from tests.unit.view.live_objects import (
     ADMITTED,
-    Document,
     condition,
     live_queue,
     live_workload,
@@ -145,7 +153,7 @@ def test_cluster_names_what_kueue_reports_as_inactive_and_not_what_is_stopped() 
     held = live_queue("held", cpu_group("4"), stopPolicy="Hold")
     held["status"]["conditions"] = [condition("Active", "False", "Stopped")]
     view = view_of(seen_cluster("east", broken, held), lost_cluster("west"))
-    found = {one.name: one.unhealthy for one in view.clusters}
+    found = {str(one.name): one.unhealthy for one in view.clusters}
     assert found["east"] == ("east/ClusterQueue/broken: FlavorNotFound: no flavor x",)
     assert (found["hub"], found["west"]) == ((), None)
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.builders import cohort, cpu_group
-from tests.unit.view.live_objects import Document, cpu_of, live_queue, seen_cluster, view_of
+from tests.builders import Document, cohort, cpu_group
+from tests.unit.view.live_objects import cpu_of, live_queue, seen_cluster, view_of
 
 
 def shares(entries: object) -> list[tuple[str, str, str]]:

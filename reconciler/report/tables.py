@@ -1,0 +1,119 @@
+"""Tables for a terminal and for a pipe: aligned text, colours, bars, amounts that a person can read."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from reconciler.quantity import NANO, Notation, Quantity
+from reconciler.text import Paint, unpainted
+
+UNKNOWN, NOTHING = "?", "-"
+SPACE = "  "
+SMALLEST = 6
+BAR = 6
+_BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+_SIZES = ("memory", "ephemeral-storage")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A text and its colour. A bar is shown before the text on a terminal; it is the part that is in use."""
+
+    text: str
+    style: str = ""
+    bar: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How a table is printed. `width` is that of the terminal; in a pipe there is none, and neither are bars."""
+
+    width: int | None = None
+    has_headers: bool = True
+    paint: Paint = unpainted
+
+
+def table_lines(table: Table, look: Look) -> Iterator[str]:
+    head = [tuple(Cell(name, "bold") for name in table.columns)] if look.has_headers else []
+    rows = [tuple(_shown(cell, look) for cell in row) for row in (*head, *table.rows)]
+    widths = _fitted([max((len(row[at].text) for row in rows), default=0) for at in range(len(table.columns))], look)
+    for row in rows:
+        yield _line(row, widths, look)
+
+
+def _line(row: Sequence[Cell], widths: Sequence[int], look: Look) -> str:
+    cut = [Cell(_cut(cell.text, width), cell.style) for cell, width in zip(row, widths, strict=True)]
+    last = max((at for at, cell in enumerate(cut) if cell.text), default=0)
+    padded = [
+        (cell.text if at == last else cell.text.ljust(width), cell.style)
+        for at, (cell, width) in enumerate(zip(cut, widths, strict=True))
+    ]
+    return SPACE.join(look.paint(text, style) if style else text for text, style in padded[: last + 1])
+
+
+def _shown(cell: Cell, look: Look) -> Cell:
+    """Texts come from clusters: nothing in them may control the terminal."""
+    text = "".join(sign if sign.isprintable() else " " for sign in cell.text)
+    if look.width is not None and cell.bar is not None:
+        text = f"{bar(cell.bar)} {text}"
+    return Cell(text, cell.style)
+
+
+def bar(part: float) -> str:
+    full = min(BAR, max(0, round(part * BAR)))
+    return "█" * full + "░" * (BAR - full)
+
+
+def _fitted(widths: list[int], look: Look) -> list[int]:
+    """Make the widest columns smaller until a row fits the terminal."""
+    if look.width is None:
+        return widths
+    found = list(widths)
+    spare = sum(found) + len(SPACE) * (len(found) - 1) - look.width
+    while spare > 0 and max(found, default=0) > SMALLEST:
+        widest = found.index(max(found))
+        found[widest] -= 1
+        spare -= 1
+    return found
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: max(width - 1, 0)]}…"
+
+
+def amount_text(resource: str, amount: Quantity | None) -> str:
+    """`182Gi`, `45.6`, `500m`: three digits are enough for a person; -o json has the exact amount."""
+    if amount is None:
+        return UNKNOWN
+    if resource in _SIZES or amount.notation is Notation.BINARY:
+        return _binary(amount.nanos / NANO)
+    whole = amount.nanos / NANO
+    if 0 < abs(whole) < 1:
+        return str(Quantity(amount.nanos))
+    return f"{whole:.1f}".removesuffix(".0")
+
+
+def _binary(value: float) -> str:
+    step = 0
+    while abs(value) >= 1024 and step < len(_BINARY) - 1:
+        value, step = value / 1024, step + 1
+    return f"{value:.1f}".removesuffix(".0") + _BINARY[step]
+
+
+def age_text(age: timedelta) -> str:
+    """A duration as kubectl prints it."""
+    seconds = max(0, int(age.total_seconds()))
+    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
+    if seconds < 120:
+        return f"{seconds}s"
+    if minutes < 180:
+        return f"{minutes}m{seconds % 60}s" if minutes < 10 and seconds % 60 else f"{minutes}m"
+    if hours < 48:
+        return f"{hours}h{minutes % 60}m" if hours < 8 and minutes % 60 else f"{hours}h"
+    return f"{days}d{hours % 24}h" if days < 8 and hours % 24 else f"{days}d"
