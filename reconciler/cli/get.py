@@ -5,7 +5,8 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -13,7 +14,7 @@ import click
 import yaml
 
 from reconciler.capacity.view import pool_entries
-from reconciler.cli.options import load_or_stop, observe_for_option, plan_shown, source_options, timeout_option
+from reconciler.cli.options import load_or_stop, looking_options, plan_shown, source_options, timeout_option
 from reconciler.cli.output import paint, renewed_text
 from reconciler.objects import ClusterName
 from reconciler.pipeline.capacity import ObserveOptions
@@ -22,8 +23,9 @@ from reconciler.pipeline.objects import observe_fleet_objects
 from reconciler.pipeline.observe import Connections, connect, observe
 from reconciler.pipeline.render import Rendered, render
 from reconciler.plan.model import Action, Cause, Plan
-from reconciler.report.tables import Look, table_lines
+from reconciler.report.tables import Layout, table_lines
 from reconciler.report.view_tables import TABLES
+from reconciler.spec.model import FleetSpec
 from reconciler.view.build import build_view
 from reconciler.view.model import FleetGap, PlanFacts, View
 from reconciler.view.record import entry_record, view_record
@@ -65,7 +67,7 @@ class Question:
     output: str
     sort_by: str
     has_headers: bool
-    observe_for: timedelta
+    looking: ObserveOptions
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -99,7 +101,7 @@ def selection_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--sort-by", default="", metavar="FIELD", help="Field of the JSON to sort by. Example: created.")
 @click.option("--no-headers", is_flag=True, help="Print the table without its first line.")
 @source_options
-@observe_for_option
+@looking_options
 @timeout_option
 def get(
     kind: str,
@@ -113,7 +115,7 @@ def get(
     sort_by: str,
     no_headers: bool,
     source: Source,
-    observe_for: float,
+    looking: ObserveOptions,
     timeout: float,
 ) -> int:
     """Show clusters, queues, cohorts, jobs, pools or tenants of the fleet as they are now.
@@ -141,17 +143,21 @@ def get(
         output=output,
         sort_by=sort_by,
         has_headers=not no_headers,
-        observe_for=timedelta(seconds=observe_for),
+        looking=looking,
     )
     revision = load_or_stop(source)
-    connections = connect(revision.spec, timedelta(seconds=timeout))
-    try:
+    with _opened(revision.spec, timeout) as connections:
         if is_watched:
             _watch(revision, connections, question)
         view = observe_view(revision, connections, question)
-    finally:
-        connections.close()
     return _answer(view, question)
+
+
+@contextmanager
+def _opened(spec: FleetSpec, timeout: float) -> Iterator[Connections]:
+    """The one place where the command gets what it reads from."""
+    with closing(connect(spec, timedelta(seconds=timeout))) as connections:
+        yield connections
 
 
 def observe_view(revision: Revision, connections: Connections, question: Question) -> View:
@@ -159,10 +165,10 @@ def observe_view(revision: Revision, connections: Connections, question: Questio
     facts: Mapping[ClusterName, PlanFacts] = {}
     rendered: Rendered | None = None
     if "clusters" in question.kinds:
-        planned = plan_shown(revision, connections, ObserveOptions(timedelta()))
+        planned = plan_shown(revision, connections, replace(question.looking, observe_for=timedelta()))
         facts, rendered = plan_facts(planned.plan), planned.rendered
     if "pools" in question.kinds:
-        rendered = render(revision, observe(revision, connections, ObserveOptions(question.observe_for)))
+        rendered = render(revision, observe(revision, connections, question.looking))
     spec = rendered.spec if rendered else revision.spec
     pools = None
     if rendered is not None:
@@ -204,6 +210,8 @@ def _answer(view: View, question: Question) -> int:
     else:
         for line in _table(view, question):
             click.echo(line)
+        for line in _nothing(view, question):
+            click.echo(line, err=True)
     for gap in view.gaps:
         click.secho(f"gap: {_gap_text(gap)}", fg="yellow", err=True)
     return INCOMPLETE if view.gaps else 0
@@ -225,14 +233,18 @@ def _names(view: View, question: Question) -> Iterator[str]:
 
 
 def _table(view: View, question: Question) -> Iterator[str]:
-    look = Look(_width(), question.has_headers, paint)
+    layout = Layout(_width(), question.has_headers, paint)
     for number, kind in enumerate(question.kinds):
         table = TABLES[kind](view, is_wide=question.output == "wide")
         if table.rows:
             yield from ("",) if number else ()
-            yield from table_lines(table, look)
-        elif question.kind != ALL:
-            yield f"no {kind} found"
+            yield from table_lines(table, layout)
+
+
+def _nothing(view: View, question: Question) -> Iterator[str]:
+    """Say that a table is empty. That is not known if a cluster was not observed."""
+    if question.kind != ALL and not getattr(view, question.kind):
+        yield f"no {question.kind} were observed, and not everything could be" if view.gaps else f"no {question.kind}"
 
 
 def _width() -> int | None:
@@ -250,5 +262,5 @@ def _watch(revision: Revision, connections: Connections, question: Question) -> 
         while True:
             view = observe_view(revision, connections, question)
             gaps = (f"gap: {_gap_text(gap)}" for gap in view.gaps)
-            show("\n".join((*_table(view, question), *gaps)))
+            show("\n".join((*_table(view, question), *_nothing(view, question), *gaps)))
             time.sleep(REFRESH)

@@ -1,13 +1,12 @@
 """Who borrows quota from whom in a cohort tree.
 
 Kueue keeps one sum per cohort and does not record from whom a queue borrows. Decision: borrowed quota counts as taken
-from the nearest cohort; there from the quota of the cohort itself, because no member misses that; then from the members
-that leave quota unused, in proportion to it. The sums are those of Kueue.
+from the nearest cohort; there from the quota of the cohort itself, because no member misses that; then from the member
+that leaves most quota unused. The sums are those of Kueue.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 
 from reconciler.kueue.quota_tree import (
     FlavorResource,
@@ -20,7 +19,7 @@ from reconciler.kueue.quota_tree import (
     local_quota,
     subtree_quota,
 )
-from reconciler.kueue.resources import add, subtract
+from reconciler.kueue.resources import subtract
 
 Parts = dict[NodeName, int]
 
@@ -80,7 +79,7 @@ def _lendable(tree: QuotaTree, name: NodeName, pair: FlavorResource, usage: Usag
 
 
 def _offer(market: _Market, above: _Market, lendable: int) -> None:
-    above.unused |= _divided(min(lendable, _sum(market.unused)), market.unused)
+    above.unused |= _taken(lendable, market.unused)
     above.needed |= market.needed
 
 
@@ -94,42 +93,21 @@ def _trade(cohort: str, market: _Market, own: Parts) -> list[Loan]:
 
 
 def _matched(cohort: str, unused: Parts, market: _Market) -> list[Loan]:
-    traded = min(_sum(unused), _sum(market.needed))
-    given, taken = _divided(traded, unused), _divided(traded, market.needed)
-    for name, amount in given.items():
-        unused[name] = subtract(unused[name], amount)
-    market.needed = {name: subtract(amount, taken[name]) for name, amount in market.needed.items()}
-    return _pairs(cohort, given, taken)
-
-
-def _pairs(cohort: str, given: Parts, taken: Parts) -> list[Loan]:
     loans = []
-    lenders = [(name, amount) for name, amount in sorted(given.items()) if amount]
-    for borrower, wanted in sorted(taken.items()):
-        rest = wanted
-        while rest and lenders:
-            lender, left = lenders.pop(0)
-            amount = min(rest, left)
+    for borrower in sorted(market.needed):
+        for lender, amount in _taken(market.needed[borrower], unused).items():
             loans.append(Loan(lender, borrower, cohort, amount))
-            rest -= amount
-            if left > amount:
-                lenders.insert(0, (lender, left - amount))
+            unused[lender] = subtract(unused[lender], amount)
+            market.needed[borrower] = subtract(market.needed[borrower], amount)
     return loans
 
 
-def _divided(whole: int, weights: Mapping[NodeName, int]) -> Parts:
-    """Divide by largest remainder; a part is never larger than its weight, if the whole is not."""
-    total = sum(weights.values())
-    exact = {name: Fraction(whole * weight, total or 1) for name, weight in weights.items()}
-    parts = {name: int(share) for name, share in exact.items()}
-    rest = (whole if total else 0) - sum(parts.values())
-    for name in sorted(weights, key=lambda name: (parts[name] - exact[name], name))[:rest]:
-        parts[name] += 1
-    return parts
-
-
-def _sum(parts: Mapping[NodeName, int]) -> int:
-    total = 0
-    for amount in parts.values():
-        total = add(total, amount)
-    return total
+def _taken(wanted: int, unused: Mapping[NodeName, int]) -> Parts:
+    """Return the parts that make up an amount, as far as there is enough: the largest first, then by name."""
+    found: Parts = {}
+    for name in sorted(unused, key=lambda name: (-unused[name], name)):
+        amount = min(wanted, unused[name])
+        if amount > 0:
+            found[name] = amount
+            wanted -= amount
+    return found

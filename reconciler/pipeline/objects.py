@@ -14,6 +14,7 @@ from reconciler.objects import ClusterName, Gap, Manifest, group_of
 from reconciler.pipeline.observe import Connections
 from reconciler.snapshot.objects import ClusterObjects, FleetObjects, KindKey
 from reconciler.spec.model import Cluster, FleetSpec
+from reconciler.spec.roles import downsynced_queues
 from reconciler.state.observe import by_kind
 
 PARALLEL = 8
@@ -40,12 +41,13 @@ class Installation(NamedTuple):
 def observe_fleet_objects(spec: FleetSpec, connections: Connections) -> FleetObjects:
     """List all clusters in parallel. A cluster or kind that cannot be read is a gap, and not an empty list."""
     lost = {gap.cluster: gap.why for gap in connections.gaps}
+    kinds = _downsynced_kinds(spec)
 
     def observe_one(cluster: Cluster) -> ClusterObjects:
         client = connections.clients.get(cluster.name)
         if client is None:
             return _unreachable(cluster, lost.get(cluster.name, "no connection"))
-        return _observe_cluster(cluster, client)
+        return _observe_cluster(cluster, client, kinds)
 
     with ThreadPoolExecutor(max(len(spec.clusters), 1)) as pool:
         seen = list(pool.map(observe_one, spec.clusters))
@@ -62,12 +64,12 @@ def _unreachable(cluster: Cluster, problem: str) -> ClusterObjects:
     return ClusterObjects(name=cluster.name, role=cluster.role, is_reachable=False, namespace=namespace, gaps=(gap,))
 
 
-def _observe_cluster(cluster: Cluster, client: ClusterClient) -> ClusterObjects:
+def _observe_cluster(cluster: Cluster, client: ClusterClient, kinds: tuple[KindKey, ...]) -> ClusterObjects:
     try:
         served = by_kind(client.discover())
     except ClusterError as error:
         return _unreachable(cluster, error.problem)
-    wanted = [served[key] for key in _wanted_kinds() if key in served]
+    wanted = [served[key] for key in dict.fromkeys((*_wanted_kinds(), *kinds)) if key in served]
     with ThreadPoolExecutor(PARALLEL) as pool:
         facts = pool.submit(_installation, client, cluster.kueue.namespace)
         first = list(pool.map(lambda versions: _list(client, versions[0]), wanted))
@@ -83,6 +85,13 @@ def _observe_cluster(cluster: Cluster, client: ClusterClient) -> ClusterObjects:
         kueue=facts.result().kueue,
         configuration=facts.result().configuration,
     )
+
+
+def _downsynced_kinds(spec: FleetSpec) -> tuple[KindKey, ...]:
+    """The kinds of jobs that KubeStellar downsyncs: on a worker no Workload refers to them."""
+    if not downsynced_queues(spec):
+        return ()
+    return tuple((kind.group, kind.kind) for kind in spec.fleet.kubestellar.kinds)
 
 
 def _wanted_kinds() -> Iterator[KindKey]:

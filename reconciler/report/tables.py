@@ -31,7 +31,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Layout:
     """How a table is printed. `width` is that of the terminal; in a pipe there is none, and neither are bars."""
 
     width: int | None = None
@@ -39,28 +39,28 @@ class Look:
     paint: Paint = unpainted
 
 
-def table_lines(table: Table, look: Look) -> Iterator[str]:
-    head = [tuple(Cell(name, "bold") for name in table.columns)] if look.has_headers else []
-    rows = [tuple(_shown(cell, look) for cell in row) for row in (*head, *table.rows)]
-    widths = _fitted([max((len(row[at].text) for row in rows), default=0) for at in range(len(table.columns))], look)
+def table_lines(table: Table, layout: Layout) -> Iterator[str]:
+    head = [tuple(Cell(name, "bold") for name in table.columns)] if layout.has_headers else []
+    rows = [tuple(_shown(cell, layout) for cell in row) for row in (*head, *table.rows)]
+    widths = _fitted([max((len(row[at].text) for row in rows), default=0) for at in range(len(table.columns))], layout)
     for row in rows:
-        yield _line(row, widths, look)
+        yield _line(row, widths, layout)
 
 
-def _line(row: Sequence[Cell], widths: Sequence[int], look: Look) -> str:
+def _line(row: Sequence[Cell], widths: Sequence[int], layout: Layout) -> str:
     cut = [Cell(_cut(cell.text, width), cell.style) for cell, width in zip(row, widths, strict=True)]
     last = max((at for at, cell in enumerate(cut) if cell.text), default=0)
     padded = [
         (cell.text if at == last else cell.text.ljust(width), cell.style)
         for at, (cell, width) in enumerate(zip(cut, widths, strict=True))
     ]
-    return SPACE.join(look.paint(text, style) if style else text for text, style in padded[: last + 1])
+    return SPACE.join(layout.paint(text, style) if style else text for text, style in padded[: last + 1])
 
 
-def _shown(cell: Cell, look: Look) -> Cell:
+def _shown(cell: Cell, layout: Layout) -> Cell:
     """Texts come from clusters: nothing in them may control the terminal."""
     text = "".join(sign if sign.isprintable() else " " for sign in cell.text)
-    if look.width is not None and cell.bar is not None:
+    if layout.width is not None and cell.bar is not None:
         text = f"{bar(cell.bar)} {text}"
     return Cell(text, cell.style)
 
@@ -70,12 +70,12 @@ def bar(part: float) -> str:
     return "█" * full + "░" * (BAR - full)
 
 
-def _fitted(widths: list[int], look: Look) -> list[int]:
+def _fitted(widths: list[int], layout: Layout) -> list[int]:
     """Make the widest columns smaller until a row fits the terminal."""
-    if look.width is None:
+    if layout.width is None:
         return widths
     found = list(widths)
-    spare = sum(found) + len(SPACE) * (len(found) - 1) - look.width
+    spare = sum(found) + len(SPACE) * (len(found) - 1) - layout.width
     while spare > 0 and max(found, default=0) > SMALLEST:
         widest = found.index(max(found))
         found[widest] -= 1

@@ -81,6 +81,7 @@ DEFINED = {
     "cause", "refusal", "guard", "inventory", "ApplySet", "field manager", "wave", "drain", "adopt", "prune",
     "take over", "dry run", "outcome", "report", "lease", "leader", "cycle", "trigger", "capacity", "usage", "headroom",
     "stale", "rollout", "placement", "downsync", "diagnostic", "severity", "remedy", "health", "preflight", "sandbox",
+    "view",
 }  # fmt: skip
 
 

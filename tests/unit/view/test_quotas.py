@@ -25,16 +25,16 @@ def test_queue_borrows_from_the_only_member_with_unused_quota() -> None:
     assert (shares(c.borrowed_from), shares(c.lent_to)) == ([], [])
 
 
-def test_members_lend_in_proportion_to_what_they_leave_unused() -> None:
+def test_member_with_most_unused_quota_lends_first() -> None:
     view = view_of(
         seen_cluster(
             "east",
-            live_queue("a", cpu_group("0"), "3", cohortName="team"),
-            live_queue("b", cpu_group("8"), "0", cohortName="team"),
-            live_queue("c", cpu_group("4"), "0", cohortName="team"),
+            live_queue("a", cpu_group("0"), "9", cohortName="team"),
+            live_queue("b", cpu_group("4"), "0", cohortName="team"),
+            live_queue("c", cpu_group("8"), "0", cohortName="team"),
         )
     )
-    assert shares(cpu_of(view, "a").borrowed_from) == [("b", "team", "2"), ("c", "team", "1")]
+    assert shares(cpu_of(view, "a").borrowed_from) == [("c", "team", "8"), ("b", "team", "1")]
 
 
 def test_quota_of_the_cohort_itself_is_lent_first() -> None:
