@@ -233,7 +233,7 @@ def _names(view: View, question: Question) -> Iterator[str]:
 
 
 def _table(view: View, question: Question) -> Iterator[str]:
-    layout = Layout(_width(), question.has_headers, paint)
+    layout = _layout(question)
     for number, kind in enumerate(question.kinds):
         table = TABLES[kind](view, is_wide=question.output == "wide")
         if table.rows:
@@ -247,9 +247,11 @@ def _nothing(view: View, question: Question) -> Iterator[str]:
         yield f"no {question.kind} were observed, and not everything could be" if view.gaps else f"no {question.kind}"
 
 
-def _width() -> int | None:
-    """The width of the terminal. None in a pipe: there nothing is cut."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+def _layout(question: Question) -> Layout:
+    """A wide table is for a wide terminal, or for one that scrolls: it is not cut. In a pipe nothing is."""
+    is_terminal = sys.stdout.isatty()
+    width = shutil.get_terminal_size().columns if is_terminal and question.output == "text" else None
+    return Layout(width, question.has_headers, is_terminal, paint)
 
 
 def _gap_text(gap: FleetGap) -> str:

@@ -94,7 +94,7 @@ def _trade(cohort: str, market: _Market, own: Parts) -> list[Loan]:
 
 def _matched(cohort: str, unused: Parts, market: _Market) -> list[Loan]:
     loans = []
-    for borrower in sorted(market.needed):
+    for borrower in sorted(name for name, amount in market.needed.items() if amount > 0):
         for lender, amount in _taken(market.needed[borrower], unused).items():
             loans.append(Loan(lender, borrower, cohort, amount))
             unused[lender] = subtract(unused[lender], amount)
@@ -105,6 +105,8 @@ def _matched(cohort: str, unused: Parts, market: _Market) -> list[Loan]:
 def _taken(wanted: int, unused: Mapping[NodeName, int]) -> Parts:
     """Return the parts that make up an amount, as far as there is enough: the largest first, then by name."""
     found: Parts = {}
+    if wanted <= 0:
+        return found
     for name in sorted(unused, key=lambda name: (-unused[name], name)):
         amount = min(wanted, unused[name])
         if amount > 0:

@@ -32,10 +32,11 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a table is printed. `width` is that of the terminal; in a pipe there is none, and neither are bars."""
+    """How a table is printed. Rows are cut at `width`, which is that of the terminal; without one nothing is cut."""
 
     width: int | None = None
     has_headers: bool = True
+    has_bars: bool = False
     paint: Paint = unpainted
 
 
@@ -60,7 +61,7 @@ def _line(row: Sequence[Cell], widths: Sequence[int], layout: Layout) -> str:
 def _shown(cell: Cell, layout: Layout) -> Cell:
     """Texts come from clusters: nothing in them may control the terminal."""
     text = "".join(sign if sign.isprintable() else " " for sign in cell.text)
-    if layout.width is not None and cell.bar is not None:
+    if layout.has_bars and cell.bar is not None:
         text = f"{bar(cell.bar)} {text}"
     return Cell(text, cell.style)
 

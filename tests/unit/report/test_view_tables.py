@@ -88,7 +88,7 @@ def test_table_is_aligned_and_complete_in_a_pipe() -> None:
 
 
 def test_table_is_cut_at_the_width_of_a_terminal_and_has_bars() -> None:
-    found = lines(TABLE, width=24)
+    found = lines(TABLE, width=24, has_bars=True)
     assert found == ["NAME       REASON", f"a          {'x' * 12}…", "long-name  ███░░░ -"]
     assert max(map(len, found)) == 24
 
