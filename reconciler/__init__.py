@@ -23,6 +23,7 @@ The engine has a room per stage and knows no feature:
 | `admission` | whether Kueue would admit a job |
 | `diff` | what a change in git means for the clusters |
 | `view` | clusters, queues, jobs, pools and tenants as they are now: what `kfleet get` and the page show |
+| `why` | why a job waits, runs or is not queued: its whole story |
 
 A feature has a room of its own, with the same file names inside (observe, render, plan, ...):
 

@@ -11,7 +11,7 @@ import reconciler
 ROOT = Path(reconciler.__file__).parent
 # The rule: the engine knows no feature; only the last line of rooms may look at the outside or act on it.
 ENGINE = {"errors", "objects", "quantity", "text", "spec", "kueue", "snapshot", "render", "state", "plan", "report"}
-ENGINE |= {"lint", "admission", "diff", "view"}
+ENGINE |= {"lint", "admission", "diff", "view", "why"}
 FEATURES = {"capacity", "multikueue", "kubestellar", "kueue_config", "skypilot", "flux", "monitoring"}
 OUTER = {"clients", "apply", "pipeline", "controller", "cli", "sandbox"}
 # Files that still break the rule: those that put the features together, and those that ask clusters themselves.
@@ -20,7 +20,7 @@ KNOWS_FEATURES = {
     "lint/skypilot.py", "plan/blocked.py", "plan/guards.py", "plan/make.py", "plan/model.py", "plan/objects.py",
     "plan/preflight.py", "plan/prune.py", "plan/rbac.py", "plan/record.py", "render/baseline.py", "render/compute.py",
     "render/model.py", "render/native.py", "render/queues.py", "report/health.py", "snapshot/model.py",
-    "spec/build.py", "state/dry_run.py",
+    "spec/build.py", "state/dry_run.py", "why/dispatch.py", "why/reason.py",
 }  # fmt: skip
 LOOKS = {
     "admission/observe.py", "capacity/buses.py", "capacity/cluster_metrics.py", "capacity/nodes.py",

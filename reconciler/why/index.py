@@ -1,0 +1,173 @@
+"""All clusters, indexed once: who waits where at which place, and which Workload belongs to which job."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from reconciler.admission.jobs import FORMS, downsynced_frameworks
+from reconciler.admission.state import AdmissionFacts, ClusterState, FleetState, admission_settings, build_state
+from reconciler.kueue.configuration import ConfigurationError, assumed_settings, read_configuration, read_settings
+from reconciler.kueue.kinds import CANONICAL, GROUP, first_version
+from reconciler.kueue.reading import as_text, at
+from reconciler.kueue.upgrade import to_canonical
+from reconciler.objects import ClusterName, Manifest
+from reconciler.snapshot.objects import ClusterObjects, FleetObjects, KindKey
+from reconciler.spec.kubestellar import KNOWN_KINDS
+from reconciler.spec.model import Cluster, FleetSpec
+from reconciler.why.model import Place
+from reconciler.why.reading import JOB_UID, Address, address_of, is_pending, label_of, order_of, owner_of, uid_of
+
+QUEUE_KINDS = (
+    "LocalQueue",
+    "ClusterQueue",
+    "Cohort",
+    "ResourceFlavor",
+    "AdmissionCheck",
+    "MultiKueueConfig",
+    "MultiKueueCluster",
+    "WorkloadPriorityClass",
+)
+WORKLOAD = (GROUP, "Workload")
+NO_JOBS = {("", "Namespace"), ("", "Node")}
+Extra = Mapping[ClusterName, tuple[Manifest, ...]]
+Key = TypeVar("Key")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterIndex:
+    """One cluster. `lines` are the pending workloads of each ClusterQueue in the order in which Kueue tries them."""
+
+    seen: ClusterObjects
+    state: ClusterState = field(repr=False)
+    workloads: Mapping[Address, Manifest] = field(repr=False)
+    workloads_by_uid: Mapping[str, Manifest] = field(repr=False)
+    workloads_of_job: Mapping[str, tuple[Manifest, ...]] = field(repr=False)
+    jobs: Mapping[Address, tuple[Manifest, ...]] = field(repr=False)
+    jobs_by_uid: Mapping[str, Manifest] = field(repr=False)
+    pods_of_job: Mapping[str, tuple[Manifest, ...]] = field(repr=False)
+    lines: Mapping[str, tuple[Manifest, ...]] = field(repr=False)
+    places: Mapping[Address, Place] = field(repr=False)
+
+    @property
+    def name(self) -> ClusterName:
+        return self.seen.name
+
+    def queue_of(self, workload: Manifest) -> str:
+        """Return the ClusterQueue of a workload: the one that admitted it, or the one of its LocalQueue."""
+        return as_text(at(workload, "status", "admission", "clusterQueue")) or as_text(
+            at(self.local_queue_of(workload), "spec", "clusterQueue")
+        )
+
+    def local_queue_of(self, workload: Manifest) -> Manifest | None:
+        address = (address_of(workload)[0], as_text(at(workload, "spec", "queueName")))
+        return self.state.local_queues.get(address)
+
+    def job_of(self, workload: Manifest) -> Manifest | None:
+        uid = label_of(workload, JOB_UID) or as_text(owner_of(workload).get("uid"))
+        return self.jobs_by_uid.get(uid) if uid else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stories:
+    """The index of a fleet, from which each story is computed without a search through all objects."""
+
+    objects: FleetObjects = field(repr=False)
+    spec: FleetSpec | None = field(repr=False)
+    clusters: Mapping[ClusterName, ClusterIndex] = field(repr=False)
+    fleet: FleetState = field(repr=False)
+
+    @property
+    def manager(self) -> ClusterIndex | None:
+        return self.clusters.get(self.objects.manager) if self.objects.manager else None
+
+    def lost(self, cluster: ClusterName) -> str:
+        """Return why a cluster was not observed; empty if it was."""
+        if cluster in self.clusters:
+            return ""
+        return self.fleet.lost.get(cluster, "it is not a cluster of the fleet")
+
+
+def build_stories(objects: FleetObjects, spec: FleetSpec | None = None, extra: Extra | None = None) -> Stories:
+    """`extra` are single jobs and pods of kinds that the objects do not contain."""
+    known = {cluster.name: cluster for cluster in spec.clusters} if spec else {}
+    more = extra or {}
+    clusters = {seen.name: _index(seen, known.get(seen.name), more.get(seen.name, ())) for seen in objects.reachable()}
+    lost = {gap.cluster: gap.why for gap in objects.gaps if gap.cluster not in clusters}
+    kinds = spec.fleet.kubestellar.kinds if spec else KNOWN_KINDS
+    states = {name: index.state for name, index in clusters.items()}
+    fleet = FleetState(states, objects.manager, lost, downsynced_frameworks(kinds))
+    return Stories(objects=objects, spec=spec, clusters=clusters, fleet=fleet)
+
+
+def _index(seen: ClusterObjects, cluster: Cluster | None, extra: Iterable[Manifest]) -> ClusterIndex:
+    state = _state(seen, cluster)
+    workloads = seen.of(*WORKLOAD)
+    jobs = tuple(_jobs(seen, extra))
+    lines = _lines(workloads, state)
+    return ClusterIndex(
+        seen=seen,
+        state=state,
+        workloads={address_of(one): one for one in workloads},
+        workloads_by_uid={uid_of(one): one for one in workloads},
+        workloads_of_job=_grouped(
+            (label_of(one, JOB_UID) or as_text(owner_of(one).get("uid")), one) for one in workloads
+        ),
+        jobs=_grouped((address_of(one), one) for one in jobs),
+        jobs_by_uid={uid_of(one): one for one in jobs},
+        pods_of_job=_grouped((as_text(owner_of(one).get("uid")), one) for one in jobs if one.get("kind") == "Pod"),
+        lines=lines,
+        places={
+            address_of(one): Place(queue, number, len(line))
+            for queue, line in lines.items()
+            for number, one in enumerate(line, start=1)
+        },
+    )
+
+
+def _jobs(seen: ClusterObjects, extra: Iterable[Manifest]) -> Iterator[Manifest]:
+    """Return the objects of all kinds that Kueue can queue, or that own workloads, each once."""
+    listed = (one for key, entries in seen.objects.items() if _is_job(key) for one in entries)
+    found = {uid_of(one) or str(id(one)): one for one in (*listed, *extra)}
+    return iter(found.values())
+
+
+def _is_job(key: KindKey) -> bool:
+    return key in FORMS or (key[0] != GROUP and key not in NO_JOBS)
+
+
+def _grouped(pairs: Iterable[tuple[Key, Manifest]]) -> dict[Key, tuple[Manifest, ...]]:
+    found: dict[Key, list[Manifest]] = {}
+    for key, manifest in pairs:
+        found.setdefault(key, []).append(manifest)
+    return {key: tuple(entries) for key, entries in found.items()}
+
+
+def _lines(workloads: Iterable[Manifest], state: ClusterState) -> dict[str, tuple[Manifest, ...]]:
+    found: dict[str, list[Manifest]] = {}
+    for workload in filter(is_pending, workloads):
+        address = (address_of(workload)[0], as_text(at(workload, "spec", "queueName")))
+        queue = as_text(at(state.local_queues.get(address), "spec", "clusterQueue"))
+        if queue:
+            found.setdefault(queue, []).append(workload)
+    return {queue: tuple(sorted(line, key=order_of)) for queue, line in found.items()}
+
+
+def _state(seen: ClusterObjects, cluster: Cluster | None) -> ClusterState:
+    """The state that decides admission: queues as they are, and Kueue's Configuration as it runs, if it was read."""
+    patch = cluster.kueue.configuration if cluster else {}
+    try:
+        content, settings = read_configuration(seen.configuration), read_settings(seen.configuration)
+    except ConfigurationError:
+        content, settings = patch, assumed_settings(patch)
+    version = first_version(seen.kueue, cluster.kueue.version if cluster else "")
+    facts = AdmissionFacts(
+        admission_settings(settings, content, seen.namespace), version, is_live=seen.has("", "Namespace")
+    )
+    manifests = [_canonical(one) for kind in QUEUE_KINDS for one in seen.of(GROUP, kind)]
+    return build_state(seen.name, (*manifests, *seen.of("", "Namespace")), facts)
+
+
+def _canonical(manifest: Manifest) -> Manifest:
+    if manifest.get("apiVersion") == f"{GROUP}/{CANONICAL}":
+        return manifest
+    return {**to_canonical(manifest).manifest, "status": manifest.get("status") or {}}

@@ -1,0 +1,135 @@
+"""Why a workload that has no quota waits: its queue, its place there, and what Kueue's scheduler said."""
+
+from collections.abc import Iterable
+
+from reconciler.admission.nodes import is_selected
+from reconciler.kueue.health import explain
+from reconciler.kueue.reading import as_text, at
+from reconciler.kueue.workloads import HELD, has_condition
+from reconciler.objects import Manifest
+from reconciler.text import one_line, suggest
+from reconciler.why.index import ClusterIndex
+from reconciler.why.messages import read_message, read_preemptor
+from reconciler.why.model import Reason, State
+from reconciler.why.reading import address_of, condition_of, message_of, title_of
+
+STRICT = "StrictFIFO"
+NOT_TRIED = "Kueue has not tried it yet"
+# What Kueue writes before its scheduler has looked at a workload.
+NOT_EVALUATED = "PendingEvaluation"
+
+
+def waiting_reason(index: ClusterIndex, workload: Manifest, others: Iterable[ClusterIndex] = ()) -> Reason:
+    """Return why a pending workload has no quota. `others` are the clusters where its preemptor may be."""
+    reason = blocked_reason(index, workload) or _in_line(index, workload)
+    preempted = preempted_text(workload, (index, *others))
+    return Reason(reason.state, f"{preempted}; {reason.text}") if preempted else reason
+
+
+def blocked_reason(index: ClusterIndex, workload: Manifest) -> Reason | None:
+    """Return what is wrong with the queue itself; None if it admits workloads of this namespace."""
+    namespace, name = address_of(workload)[0], as_text(at(workload, "spec", "queueName"))
+    local = index.local_queue_of(workload)
+    if local is None:
+        return _no_local_queue(index, namespace, name)
+    queue_name = as_text(at(local, "spec", "clusterQueue"))
+    queue = index.state.queues.get(queue_name)
+    if queue is None:
+        where = f"LocalQueue {namespace}/{name} on {index.name} refers to ClusterQueue {queue_name}"
+        return Reason(State.NEVER, f"{where}, which does not exist{suggest(queue_name, index.state.queues)}")
+    for what, manifest in ((f"LocalQueue {namespace}/{name}", local), (f"ClusterQueue {queue_name}", queue)):
+        if at(manifest, "spec", "stopPolicy") in HELD:
+            return Reason(State.WAITS, f"{what} is stopped ({at(manifest, 'spec', 'stopPolicy')}) on {index.name}")
+    if inactive := inactive_text("ClusterQueue", queue):
+        return Reason(State.WAITS, f"{inactive} on {index.name}")
+    return _selection(index, queue, queue_name, namespace)
+
+
+def _no_local_queue(index: ClusterIndex, namespace: str, name: str) -> Reason:
+    if not name:
+        return Reason(State.NEVER, f"it names no LocalQueue on {index.name}")
+    known = sorted(other for space, other in index.state.local_queues if space == namespace)
+    elsewhere = sorted(space for space, other in index.state.local_queues if other == name)
+    hint = suggest(name, known)
+    if not hint and known:
+        hint = f"; namespace {namespace} has {', '.join(known[:3])}"
+    elif not hint and elsewhere:
+        hint = f"; namespace {elsewhere[0]} has a LocalQueue of this name"
+    return Reason(State.NEVER, f"there is no LocalQueue {namespace}/{name} on {index.name}{hint}")
+
+
+def inactive_text(kind: str, manifest: Manifest | None) -> str:
+    """Return why an object with an `Active` condition does not work; empty if it does, or if nothing is known."""
+    active = condition_of(manifest, "Active")
+    if active.get("status") != "False":
+        return ""
+    known = explain(kind, as_text(active.get("reason")))
+    said = one_line(as_text(active.get("message")))
+    meaning = f" {known.meaning}" if known else ""
+    return f"{kind} {at(manifest, 'metadata', 'name')} is inactive ({active.get('reason')}: {said}){meaning}".rstrip(
+        "."
+    )
+
+
+def _selection(index: ClusterIndex, queue: Manifest, name: str, namespace: str) -> Reason | None:
+    if is_selected(at(queue, "spec", "namespaceSelector"), namespace, index.state) is False:
+        return Reason(State.NEVER, f"ClusterQueue {name} on {index.name} does not select namespace {namespace}")
+    return None
+
+
+def _in_line(index: ClusterIndex, workload: Manifest) -> Reason:
+    place = index.places.get(address_of(workload))
+    if place is None:
+        return Reason(State.UNKNOWN, f"it is in no queue on {index.name}")
+    where = f"place {place.position} of queue {place.queue} on {index.name}"
+    strategy = at(index.state.queues.get(place.queue), "spec", "queueingStrategy")
+    if strategy == STRICT and place.position > 1:
+        head = index.lines[place.queue][0]
+        ahead = f"{title_of(index.job_of(head), head)} is ahead of it in a {STRICT} queue"
+        return Reason(State.WAITS, f"{where}; {ahead} and waits itself: {_said(workload=head).text}")
+    said = _said(workload)
+    return Reason(said.state, f"{where}; {said.text}")
+
+
+def _said(workload: Manifest) -> Reason:
+    """Return what Kueue's scheduler said, in words."""
+    if backoff := _backoff(workload):
+        return Reason(State.WAITS, backoff)
+    reserved = condition_of(workload, "QuotaReserved")
+    message = as_text(reserved.get("message"))
+    if not message or reserved.get("reason") == NOT_EVALUATED:
+        return Reason(State.WAITS, NOT_TRIED)
+    meaning = read_message(message)
+    return Reason(State.NEVER if meaning.is_final else State.WAITS, meaning.text)
+
+
+def _backoff(workload: Manifest) -> str:
+    """After some evictions, Kueue waits before it queues a workload again."""
+    requeued = condition_of(workload, "Requeued")
+    until = as_text(at(workload, "status", "requeueState", "requeueAt"))
+    if requeued.get("status") != "False" or not until:
+        return ""
+    return f"Kueue queues it again at {until} ({requeued.get('reason')}: {one_line(as_text(requeued.get('message')))})"
+
+
+def preempted_text(workload: Manifest, indexes: Iterable[ClusterIndex]) -> str:
+    """Return who preempted a workload and why; empty if it was not preempted, or has been admitted again."""
+    evicted = condition_of(workload, "Evicted")
+    if evicted.get("status") != "True":
+        return ""
+    if evicted.get("reason") != "Preempted" and not has_condition(workload, "Preempted"):
+        return f"evicted ({evicted.get('reason')}: {one_line(as_text(evicted.get('message')))})"
+    preemptor = read_preemptor(message_of(workload, "Preempted") or as_text(evicted.get("message")))
+    if preemptor is None:
+        return f"preempted ({one_line(as_text(evicted.get('message')))})"
+    return f"preempted by {preemptor_name(preemptor.uid, preemptor.job_uid, indexes)} ({preemptor.why})"
+
+
+def preemptor_name(uid: str, job_uid: str, indexes: Iterable[ClusterIndex]) -> str:
+    for index in indexes:
+        if found := index.workloads_by_uid.get(uid):
+            queue = index.queue_of(found)
+            return title_of(index.job_of(found), found) + (f" of queue {queue}" if queue else "")
+        if job := index.jobs_by_uid.get(job_uid):
+            return title_of(job, None)
+    return f"a workload that no longer exists (UID {uid})"
