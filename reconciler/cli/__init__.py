@@ -41,6 +41,7 @@ COMMANDS: Mapping[str, str] = {
     "status": "Show the status of each cluster: reachability, versions, objects, health issues.",
     "validate": "Report all problems of a fleet, with file and line.",
     "version": "Print the versions of kfleet and Python.",
+    "why": "Explain why a job waits, where it runs, or why it is not queued.",
 }
 
 

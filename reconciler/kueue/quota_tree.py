@@ -102,6 +102,18 @@ def build_tree(manifests: Iterable[Manifest]) -> QuotaTree:
     return QuotaTree(nodes, _sum_up(nodes))
 
 
+def with_quota(tree: QuotaTree, name: NodeName, pair: FlavorResource, quota: NodeQuota) -> QuotaTree:
+    """Return the tree with another quota of one node, which changes what its ancestors can give out."""
+    node = tree.nodes[name]
+    nodes = {**tree.nodes, name: QuotaNode(node.parent, {**node.quotas, pair: quota})}
+    return QuotaTree(nodes, _sum_up(nodes))
+
+
+def root_of(tree: QuotaTree, name: NodeName) -> NodeName:
+    """Return the root of the tree of a node: only nodes below it can borrow from each other."""
+    return _lineage(tree, name)[-1]
+
+
 def subtree_quota(tree: QuotaTree, name: NodeName, pair: FlavorResource) -> int:
     return tree.subtree[name].get(pair, 0)
 

@@ -20,7 +20,7 @@ KNOWS_FEATURES = {
     "lint/skypilot.py", "plan/blocked.py", "plan/guards.py", "plan/make.py", "plan/model.py", "plan/objects.py",
     "plan/preflight.py", "plan/prune.py", "plan/rbac.py", "plan/record.py", "render/baseline.py", "render/compute.py",
     "render/model.py", "render/native.py", "render/queues.py", "report/health.py", "snapshot/model.py",
-    "spec/build.py", "state/dry_run.py", "why/dispatch.py", "why/reason.py",
+    "spec/build.py", "state/dry_run.py", "why/dispatch.py", "why/reason.py", "why/story.py",
 }  # fmt: skip
 LOOKS = {
     "admission/observe.py", "capacity/buses.py", "capacity/cluster_metrics.py", "capacity/nodes.py",

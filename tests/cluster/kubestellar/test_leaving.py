@@ -111,7 +111,7 @@ def test_worker_out_of_git_keeps_policy_and_memory_until_its_copy_was_seen_gone(
         waiting = {one["cluster"]: one["why"] for one in planned["waiting"]}
         assert f"1 job that kfleet placed is still there ({NAMESPACE}/{name})" in waiting[first]
         assert planned["placements"] == []
-        explained = fleet.live_fleet.run(f"explain workload {NAMESPACE}/{name}").out
+        explained = fleet.live_fleet.run(f"why {NAMESPACE}/{name}").out.splitlines()[0]
         assert f"its former copy on {first} is not gone yet" in explained
         assert fleet.message(name) == f"its former copy on {first} is not gone yet"
     finally:

@@ -262,10 +262,11 @@ def test_job_that_fits_nowhere_waits_and_says_why(downsynced: Downsynced, name: 
     assert downsynced.message(name).startswith("no cluster has room for 1 x (cpu 20) on spot")
     left = downsynced.live_fleet.plan()
     assert (left.code, left.record["placements"]) == (0, [])
-    explained = downsynced.live_fleet.run(f"explain workload {NAMESPACE}/{name}")
-    assert "worker1: no node is large enough, cpu 16 at most" in explained.out
-    missing = downsynced.live_fleet.run(f"explain workload {NAMESPACE}/nobody")
-    assert missing.code == 1 and "no job of this name has a quota reservation" in missing.err
+    explained = downsynced.live_fleet.run(f"why {NAMESPACE}/{name}").out.splitlines()[0]
+    assert explained.startswith("waits: no cluster has room for 1 x (cpu 20) on spot")
+    assert "worker1: no node is large enough, cpu 16 at most" in explained
+    missing = downsynced.live_fleet.run(f"why {NAMESPACE}/unknown-job")
+    assert missing.code == 1 and "no cluster of the fleet has a job, Workload or pod of this name" in missing.err
 
 
 def test_workload_that_no_job_stands_behind_says_why_it_waits(downsynced: Downsynced, name: str) -> None:

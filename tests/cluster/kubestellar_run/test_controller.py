@@ -137,11 +137,11 @@ def test_jobs_of_a_worker_that_left_git_run_elsewhere_when_their_copies_were_see
 
 
 def reasons(fleet: Downsynced, name: str) -> set[str]:
-    """Why a job waits, by explain and by its check; the plan does nothing with it."""
+    """Why a job waits, by `kfleet why` and by its check; the plan does nothing with it."""
     planned = fleet.live_fleet.plan().record["placements"]
     assert not [step for step in planned if step["object"].endswith(f"/{name}")]
-    explained = fleet.live_fleet.run(f"explain workload {NAMESPACE}/{name} -o json").record
-    return {eventually(lambda: fleet.message(name)), explained["why"]}
+    (explained,) = fleet.live_fleet.run(f"why {NAMESPACE}/{name} -o json").record["jobs"]
+    return {eventually(lambda: fleet.message(name)), explained["reason"]}
 
 
 def test_ended_job_is_out_of_placement_also_when_dispatch_is_switched_and_back(scene: Scene, unique: str) -> None:

@@ -10,7 +10,7 @@ from reconciler.cli.explain_fields import Field, fields_of, find_field, list_kin
 from reconciler.cli.explain_words import allowed_of, conditions_of, describe, limits_of, type_of
 from reconciler.lint.catalog import RULES
 from reconciler.lint.docs import shortened
-from tests.support import ROOT, Kfleet
+from tests.support import Kfleet
 
 
 @pytest.fixture(autouse=True)
@@ -279,19 +279,3 @@ def test_explain_runs_as_a_command(kfleet: Kfleet) -> None:
     good, bad = kfleet("explain", "queue.dispatch"), kfleet("explain", "queue.dispach")
     assert good.returncode == 0 and "multikueue, kubestellar, none" in good.stdout and good.stderr == ""
     assert bad.returncode == 1 and bad.stderr == "error: queue: no field 'dispach'; did you mean dispatch?\n"
-
-
-def test_explain_takes_a_name_for_workloads_only(capsys: pytest.CaptureFixture[str]) -> None:
-    assert execute(["explain", "queue", "team/train"]) == 2
-    assert "only a workload takes a name" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("name", ["", "train", "a/b/c"])
-def test_explain_workload_needs_namespace_and_name(capsys: pytest.CaptureFixture[str], name: str) -> None:
-    assert execute(["explain", "workload", *([name] if name else [])]) == 1
-    assert "write the job or its Workload as NAMESPACE/NAME" in capsys.readouterr().err
-
-
-def test_explain_workload_needs_a_queue_that_kubestellar_serves(capsys: pytest.CaptureFixture[str]) -> None:
-    assert execute(["explain", "workload", "team/train", "--repo", str(ROOT)]) == 1
-    assert "no queue of the fleet has dispatch: kubestellar" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Jobs as `kfleet status` and `kfleet explain workload` show them."""
+"""Jobs as `kfleet status` and `kfleet why` show them."""
 
 from pathlib import Path
 
@@ -68,9 +68,11 @@ def test_example_is_clean_and_carries_jobs() -> None:
     assert "BindingPolicy" in {entry.ref.kind for entry in computed.desired.objects}
 
 
-def test_explain_says_why_the_manager_could_not_be_asked(
+def test_why_names_the_clusters_that_could_not_be_observed(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
-    assert execute(["explain", "workload", "astro/train", "--path", str(EXAMPLE)]) == 1
-    assert "manager: " in capsys.readouterr().err
+    assert execute(["why", "astro/train", "--path", str(EXAMPLE)]) == 4
+    shown = capsys.readouterr()
+    assert shown.out == "unknown: astro/train was not found on the clusters that were observed\n"
+    assert "not observed: manager: the cluster: " in shown.err

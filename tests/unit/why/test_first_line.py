@@ -168,8 +168,8 @@ def without(*kinds: str) -> tuple[dict[str, object], ...]:
                 ),
             ),
             (
-                "waits: ClusterQueue batch is inactive (FlavorNotFound: references missing ResourceFlavor(s): x) The queue "
-                "lists a ResourceFlavor that does not exist"
+                "waits: ClusterQueue batch is inactive (FlavorNotFound: references missing ResourceFlavor(s): x) The "
+                "queue lists a ResourceFlavor that does not exist"
             ),
         ),
         (

@@ -1,0 +1,150 @@
+"""The whole story of a job: its reason, its place, its queue, its workers, and what would let it in."""
+
+from collections.abc import Iterator
+
+from reconciler.admission.fit import shown
+from reconciler.admission.nodes import misfit
+from reconciler.kubestellar.memory import read_placed
+from reconciler.kubestellar.model import Decision
+from reconciler.kueue.health import explain
+from reconciler.kueue.quota_tree import NO_QUOTA, FlavorResource, NodeKind, NodeName, QuotaTree, available, potential
+from reconciler.kueue.reading import as_list, as_map, as_text, at
+from reconciler.kueue.workloads import HELD, has_condition
+from reconciler.objects import ClusterName, Gap, Manifest
+from reconciler.why.dispatch import way_of, worker_answers
+from reconciler.why.index import ClusterIndex, Stories
+from reconciler.why.model import CheckAnswer, Reason, Remedy, RemedyKind, State, Story, Subject, Waiting
+from reconciler.why.queue import blocked_reason
+from reconciler.why.reading import address_of, condition_of, is_pending, message_of, priority_of, title_of
+from reconciler.why.reason import subject_reason
+from reconciler.why.remedies import find_remedies, flavor_pairs, requested, requested_text, submission_of
+from reconciler.why.steps import steps_of
+
+MOST_AHEAD = 5
+ENDED = (State.RUNS, State.ADMITTED, State.FINISHED, State.FAILED)
+
+
+def tell(stories: Stories, subject: Subject, decision: Decision | None = None) -> Story:
+    """Return the story of one job. `decision` is the placement of a job of KubeStellar, if it was observed."""
+    index, workload = stories.clusters[subject.cluster], subject.workload
+    reason = subject_reason(stories, subject, decision)
+    common = Story(
+        cluster=subject.cluster,
+        title=title_of(subject.job, workload),
+        reason=reason,
+        steps=steps_of(stories, subject),
+        gaps=_gaps(stories),
+    )
+    return common if workload is None else _with_workload(stories, index, workload, common)
+
+
+def _with_workload(stories: Stories, index: ClusterIndex, workload: Manifest, story: Story) -> Story:
+    queue = index.queue_of(workload)
+    way = way_of(index, queue)
+    is_open = story.reason.state not in ENDED and story.reason.state is not State.INACTIVE
+    return Story(
+        cluster=story.cluster,
+        title=story.title,
+        reason=story.reason,
+        workload="/".join(address_of(workload)),
+        local_queue=f"{address_of(workload)[0]}/{at(workload, 'spec', 'queueName') or ''}",
+        cluster_queue=queue,
+        dispatch=way,
+        runs_on=_runs_on(index, workload, way, story.reason),
+        place=index.places.get(address_of(workload)),
+        ahead=tuple(_ahead(index, workload)),
+        message=message_of(workload, "QuotaReserved") if is_pending(workload) else "",
+        flavors=tuple(flavor_lines(index, workload)) if is_pending(workload) else (),
+        checks=tuple(_checks(workload)),
+        workers=worker_answers(stories, index, workload) if way == "multikueue" and _is_out(workload) else (),
+        remedies=_remedies(stories, index, workload) if is_open else (),
+        steps=story.steps,
+        gaps=story.gaps,
+    )
+
+
+def _is_out(workload: Manifest) -> bool:
+    """Whether MultiKueue still looks for a worker."""
+    is_over = has_condition(workload, "Finished") or bool(at(workload, "status", "clusterName"))
+    return has_condition(workload, "QuotaReserved") and not is_over
+
+
+def _gaps(stories: Stories) -> tuple[Gap, ...]:
+    return stories.objects.gaps
+
+
+def _runs_on(index: ClusterIndex, workload: Manifest, way: str, reason: Reason) -> ClusterName | None:
+    if reason.state not in ENDED:
+        return None
+    if way == "kubestellar":
+        placed = read_placed(index.job_of(workload))
+        return placed.cluster if placed else None
+    winner = as_text(at(workload, "status", "clusterName"))
+    return ClusterName(winner) if winner else (None if way == "multikueue" else index.name)
+
+
+def _ahead(index: ClusterIndex, workload: Manifest) -> Iterator[Waiting]:
+    place = index.places.get(address_of(workload))
+    line = index.lines[place.queue][: place.position - 1] if place else ()
+    for number, one in list(enumerate(line, start=1))[:MOST_AHEAD]:
+        yield Waiting(number, title_of(index.job_of(one), one), priority_of(one), requested_text(one))
+
+
+def _checks(workload: Manifest) -> Iterator[CheckAnswer]:
+    for one in map(as_map, as_list(at(workload, "status", "admissionChecks"))):
+        yield CheckAnswer(*(as_text(one.get(key)) for key in ("name", "state", "message")))
+
+
+def flavor_lines(index: ClusterIndex, workload: Manifest) -> Iterator[str]:
+    """Return for each flavor of the queue what is requested, free and possible, or why the pods cannot use it."""
+    name, tree = index.queue_of(workload), index.state.tree
+    queue = index.state.queues.get(name)
+    if queue is None or tree is None:
+        return
+    wanted = requested(workload)
+    for flavor, pairs in flavor_pairs(index.state, queue, wanted).items():
+        pods = submission_of(workload).pod_sets
+        problems = (misfit(one, index.state.flavors[flavor], is_all_topology=True) for one in pods)
+        if why := next(filter(None, problems), ""):
+            yield f"{flavor}: {why}"
+            continue
+        node = NodeName(NodeKind.QUEUE, name)
+        amounts = "; ".join(_amounts(index, tree, node, pair, wanted[pair.name]) for pair in pairs)
+        yield f"{flavor}: {amounts}"
+
+
+def _amounts(index: ClusterIndex, tree: QuotaTree, node: NodeName, pair: FlavorResource, wanted: int) -> str:
+    free = max(available(tree, node, pair, index.state.usage), 0)
+    nominal = tree.nodes[node].quotas.get(pair, NO_QUOTA).nominal
+    most = potential(tree, node, pair)
+    borrowed = f", {shown(pair.name, most)} with everything it may borrow" if most > nominal else ""
+    asked, left, own = (shown(pair.name, amount) for amount in (wanted, free, nominal))
+    return f"{pair.name} {asked} requested, {left} free of {own}{borrowed}"
+
+
+def _remedies(stories: Stories, index: ClusterIndex, workload: Manifest) -> tuple[Remedy, ...]:
+    if is_pending(workload):
+        return (*_of_queue(index, workload), *find_remedies(index, workload))
+    copies = (
+        (other, other.workloads.get(address_of(workload)))
+        for name, other in stories.clusters.items()
+        if name != index.name and index is stories.manager
+    )
+    waiting = [(other, copy) for other, copy in copies if copy is not None and is_pending(copy)]
+    return tuple(one for other, copy in waiting for one in (*_of_queue(other, copy), *find_remedies(other, copy)))
+
+
+def _of_queue(index: ClusterIndex, workload: Manifest) -> Iterator[Remedy]:
+    """Return what to change about the queue itself, if it is stopped or inactive."""
+    if blocked_reason(index, workload) is None:
+        return
+    name = index.queue_of(workload)
+    local, queue = index.local_queue_of(workload), index.state.queues.get(name)
+    for what, manifest in (("LocalQueue", local), ("ClusterQueue", queue)):
+        if at(manifest, "spec", "stopPolicy") in HELD:
+            text = f"set spec.stopPolicy of {what} {at(manifest, 'metadata', 'name')} on {index.name} to None"
+            yield Remedy(RemedyKind.OTHER, text)
+            return
+    known = explain("ClusterQueue", as_text(condition_of(queue, "Active").get("reason")))
+    if known is not None and known.remedy:
+        yield Remedy(RemedyKind.OTHER, known.remedy)
