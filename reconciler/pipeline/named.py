@@ -20,7 +20,7 @@ def observe_named(
 ) -> dict[ClusterName, tuple[Manifest, ...]]:
     """Return the pods of the namespace, and the jobs of this name of kinds that the objects lack.
 
-    Few accounts may read all of these kinds. One that cannot be read makes the answer shorter, and is no error.
+    Few accounts may read all of these kinds. One that cannot be read makes the answer shorter.
     """
     seen = [one.name for one in objects.reachable() if one.name in clients]
     with ThreadPoolExecutor(max(len(seen), 1)) as pool:

@@ -12,6 +12,7 @@ from reconciler.why.index import ClusterIndex
 from reconciler.why.messages import read_message, read_preemptor
 from reconciler.why.model import Reason, State
 from reconciler.why.reading import address_of, condition_of, message_of, title_of
+from reconciler.why.remedies import shortage
 
 STRICT = "StrictFIFO"
 NOT_TRIED = "Kueue has not tried it yet"
@@ -86,19 +87,19 @@ def _in_line(index: ClusterIndex, workload: Manifest) -> Reason:
     if strategy == STRICT and place.position > 1:
         head = index.lines[place.queue][0]
         ahead = f"{title_of(index.job_of(head), head)} is ahead of it in a {STRICT} queue"
-        return Reason(State.WAITS, f"{where}; {ahead} and waits itself: {_said(workload=head).text}")
-    said = _said(workload)
+        return Reason(State.WAITS, f"{where}; {ahead} and waits itself: {_said(index, head).text}")
+    said = _said(index, workload)
     return Reason(said.state, f"{where}; {said.text}")
 
 
-def _said(workload: Manifest) -> Reason:
-    """Return what Kueue's scheduler said, in words."""
+def _said(index: ClusterIndex, workload: Manifest) -> Reason:
+    """Return what Kueue's scheduler said, in words; if it said nothing, what is missing by arithmetic."""
     if backoff := _backoff(workload):
         return Reason(State.WAITS, backoff)
     reserved = condition_of(workload, "QuotaReserved")
     message = as_text(reserved.get("message"))
     if not message or reserved.get("reason") == NOT_EVALUATED:
-        return Reason(State.WAITS, NOT_TRIED)
+        return shortage(index, workload) or Reason(State.WAITS, NOT_TRIED)
     meaning = read_message(message)
     return Reason(State.NEVER if meaning.is_final else State.WAITS, meaning.text)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from reconciler.admission.fit import fit, shown
-from reconciler.admission.model import AdmissionReason, PodSet, Submission
+from reconciler.admission.model import AdmissionReason, PodSet, Submission, Verdict
 from reconciler.admission.nodes import misfit
 from reconciler.admission.state import ClusterState
 from reconciler.admission.templates import number, pod_set
@@ -27,7 +27,7 @@ from reconciler.kueue.resources import amount_of
 from reconciler.kueue.workloads import queue_of, usage_of
 from reconciler.objects import Manifest
 from reconciler.why.index import ClusterIndex
-from reconciler.why.model import Remedy, RemedyKind
+from reconciler.why.model import Reason, Remedy, RemedyKind, State
 from reconciler.why.reading import address_of, title_of, uid_of
 
 MOST_TRIED = 200
@@ -67,6 +67,30 @@ def find_remedies(index: ClusterIndex, workload: Manifest) -> tuple[Remedy, ...]
     if issue.reason is AdmissionReason.NOT_COVERED:
         return (Remedy(RemedyKind.OTHER, issue.remedy),)
     return (*_jobs_that_end(case), *_more_quota(case), *_higher_limits(case), *_other_flavors(case))
+
+
+def shortage(index: ClusterIndex, workload: Manifest) -> Reason | None:
+    """Return what a workload lacks by arithmetic, if Kueue said nothing; None if it fits, or if nothing is known.
+
+    Kueue 0.19 writes no message for a workload that equals one that it has just tried.
+    """
+    name = index.queue_of(workload)
+    queue, tree = index.state.queues.get(name), index.state.tree
+    if queue is None or tree is None:
+        return None
+    submission = submission_of(workload)
+    issue = fit(submission, index.state, queue).issue
+    if issue is None:
+        return None
+    if issue.verdict is Verdict.NEVER:
+        return Reason(State.NEVER, issue.problem)
+    case = _Case(index, index.state, tree, queue, NodeName(NodeKind.QUEUE, name), submission, workload)
+    lacks = [
+        f"{pair.name}: {shown(pair.name, amount)} more needed in flavor {flavor}"
+        for flavor, amounts in _missing(case).items()
+        for pair, amount in amounts.items()
+    ]
+    return Reason(State.WAITS, "; ".join(lacks) or issue.problem)
 
 
 def submission_of(workload: Manifest) -> Submission:

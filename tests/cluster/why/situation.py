@@ -1,6 +1,5 @@
 """Real situations of jobs, and the first line that `kfleet why` has to print for each."""
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -45,7 +44,7 @@ def assert_said(live_fleet: LiveFleet, namespace: str, situation: Situation) -> 
         return lines[0].startswith(f"{situation.state}: ") and all(part in lines[0] for part in situation.parts)
 
     try:
-        eventually(is_said, 10)
+        eventually(is_said, 5)
     except AssertionError:
         raise AssertionError(f"{situation.name}: want {situation.state}: {situation.parts}, got {lines[0]}") from None
 
@@ -76,16 +75,6 @@ def wait_for(api: ApiServer, namespace: str, name: str, kind: str = "Admitted") 
     eventually(lambda: is_true(workload_of(api, namespace, name), kind), 60)
 
 
-def wait_for_message(api: ApiServer, namespace: str, name: str) -> None:
-    """Until Kueue has tried a job, and said why it has no quota."""
-
-    def has_message() -> bool:
-        conditions = workload_of(api, namespace, name)["status"]["conditions"]
-        return any(one["type"] == "QuotaReserved" for one in conditions)
-
-    eventually(has_message, 60)
-
-
 def create_all(api: ApiServer, manifests: list[Document]) -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(api.create, manifests))
@@ -95,6 +84,3 @@ def set_active(api: ApiServer, namespace: str, name: str, *, is_active: bool) ->
     workload = workload_of(api, namespace, name)
     path = f"/apis/{KUEUE}/namespaces/{namespace}/workloads/{workload['metadata']['name']}"
     api.patch(path, {"spec": {"active": is_active}})
-
-
-Prepare = Callable[[ApiServer], None]

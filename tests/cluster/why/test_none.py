@@ -1,6 +1,7 @@
 """`kfleet why` on one cluster with real Kueue: the true reason is in the first line."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -35,7 +36,6 @@ from tests.cluster.why.situation import (
     said,
     set_active,
     wait_for,
-    wait_for_message,
     workload_of,
 )
 from tests.support import eventually
@@ -201,10 +201,10 @@ def live_fleet(fleet: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 def fill_lines(api: ApiServer) -> None:
-    """In an order that matters: the next one comes when Kueue has tried the last."""
+    """In an order that matters. Kueue tries only one of equal jobs, so there is no message to wait for."""
     for name, queue_name in (("first", "line"), ("second", "line"), ("head", "strict")):
         api.create(of(name, queue_name))
-        wait_for_message(api, SPACE, name)
+        eventually(partial(workload_of, api, SPACE, name), 60)
 
 
 def change(api: ApiServer) -> None:

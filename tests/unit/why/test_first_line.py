@@ -24,6 +24,7 @@ from tests.unit.why.situations import (
     queued,
     refused,
     time_of,
+    with_status,
 )
 
 NEVER_MORE = (
@@ -43,6 +44,17 @@ def test_place_is_by_priority_before_time() -> None:
     stories = alone(early, late)
     assert line(stories, late) == "waits: place 1 of queue batch on only; Kueue has not tried it yet"
     assert line(stories, early).startswith("waits: place 2 of ")
+
+
+def test_workload_without_a_message_lacks_what_the_arithmetic_says() -> None:
+    """Kueue writes no message for a workload that equals one that it has just tried."""
+    used = [{"name": "default", "resources": [{"name": "cpu", "total": "6"}]}]
+    queues = (*without("ClusterQueue"), with_status(cluster_queue("batch", cpu_group("8")), flavorsReservation=used))
+    mine, huge = queued("mine", cpu="4"), queued("huge", cpu="9", created=1)
+    stories = alone(mine, huge, queues=queues)
+    assert line(stories, mine) == "waits: place 1 of queue batch on only; cpu: 2 more needed in flavor default"
+    want = "never: place 2 of queue batch on only; flavor default: cpu 9 is requested, but the queue can get 8"
+    assert line(stories, huge) == want
 
 
 def test_place_counts_the_time_of_an_eviction_by_a_check_and_not_of_a_preemption() -> None:
