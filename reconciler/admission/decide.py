@@ -12,6 +12,7 @@ from reconciler.admission.dispatch import (
     not_downsynced,
     sending_of,
     way_to_workers,
+    without_flavor,
 )
 from reconciler.admission.fit import QueueFit, fit
 from reconciler.admission.jobs import DEPLOYMENT, POD, STATEFUL_SET, priority_of_pods
@@ -103,7 +104,7 @@ def _answer(submission: Submission, fleet: FleetState, name: ClusterName) -> Ans
     if sending is None:
         return answer
     workers = tuple(_worker(queued, fleet, state, worker) for worker in sending)
-    issues = (*answer.issues, *way_to_workers(queued, state), *_unwilling(workers))
+    issues = (*answer.issues, *way_to_workers(queued, state), *without_flavor(answer), *_unwilling(workers))
     return replace(answer, issues=issues, workers=workers)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from reconciler.admission.jobs import DEPLOYMENT, GATED_PODS, POD
-from reconciler.admission.model import AdmissionIssue, AdmissionReason, Assignment, Submission, Verdict
+from reconciler.admission.model import AdmissionIssue, AdmissionReason, Answer, Assignment, Submission, Verdict
 from reconciler.admission.state import ClusterState
 from reconciler.admission.templates import LEAST
 from reconciler.kueue.frameworks import FRAMEWORKS
@@ -55,6 +55,17 @@ def way_to_workers(submission: Submission, state: ClusterState) -> Iterator[Admi
         yield AdmissionIssue(
             Verdict.NEVER, AdmissionReason.NOT_SENT, problem, f"remove it, Kueue sets it to {CONTROLLER}"
         )
+
+
+def without_flavor(answer: Answer) -> Iterator[AdmissionIssue]:
+    """A workload without a flavor gets no AdmissionCheck, so MultiKueue never learns of it, and no pod starts."""
+    if answer.assignments and not any(one.flavors for one in answer.assignments):
+        problem = (
+            f"it requests no resource that queue {answer.cluster_queue} covers: Kueue would admit it on "
+            f"{answer.cluster}, but MultiKueue would send it to no worker"
+        )
+        remedy = "request cpu or another resource that the queue covers"
+        yield AdmissionIssue(Verdict.NEVER, AdmissionReason.NOT_SENT, problem, remedy)
 
 
 def not_downsynced(

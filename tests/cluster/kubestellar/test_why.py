@@ -27,7 +27,7 @@ SITUATIONS = [
     said("brought", "never", "it has the label kubestellar.io/cluster=worker1, which only kfleet"),
     said("partly", "never", "Kueue reserved quota for", "KubeStellar carries a job whole or not at all"),
     said("alone", "never", "its job is no job of a kind that it could carry"),
-    said("toolarge", "never", f"place 1 of queue {QUEUE} on manager", "can never get more than"),
+    said("toolarge", "never", f"of queue {QUEUE} on manager", "can never get more than"),
     said("memory", "never", "the queue has no quota for memory"),
     said("nolabel", "not queued", "on manager, it names no queue"),
     said("typo", "never", f"there is no LocalQueue {NAMESPACE}/mian on manager; did you mean main?"),

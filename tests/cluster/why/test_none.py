@@ -44,6 +44,7 @@ SPACE, OTHER_SPACE = "whynone", "whynone-other"
 FLAVOR, TAINTED, LABELLED = "whynone-plain", "whynone-tainted", "whynone-labelled"
 HIGH = "whynone-high"
 CHECK = "whynone-check"
+SILVER = {"pool": "silver"}
 TAINT = {"key": "dedicated", "value": "big", "effect": "NoSchedule"}
 LOWER_FIRST: Document = {"preemption": {"withinClusterQueue": "LowerPriority"}}
 RECLAIM: Document = {"preemption": {"reclaimWithinCohort": "Any"}}
@@ -134,11 +135,13 @@ def of(name: str, queue_name: str | None = None, cpu: str = "1", **more: Any) ->
 
 def fillers() -> list[Document]:
     """Jobs that have their quota before the others come."""
-    names = ("line", "strict", "twoflavors")
+    names = ("line", "strict")
+    silver = pod_spec(asking(cpu="8"), nodeSelector=SILVER)
     return [
         of("fullfiller", "full", "6"),
         of("borrowfiller", "borrow", "9"),
         *(of(f"{name}filler", name, "8") for name in names),
+        of("flavorsfiller", "twoflavors", pod=silver),
         of("preempted", "preempt", "8"),
         of("reclaimed", "taker", "8"),
         of("drained"),
@@ -146,7 +149,7 @@ def fillers() -> list[Document]:
 
 
 def jobs() -> list[Document]:
-    gold = {"nodeSelector": {"pool": "silver"}}
+    silver = pod_spec(asking(cpu="1"), nodeSelector=SILVER)
     names = ("runs", "nolocal", "nocluster", "held", "heldlocal", "inactive", "unselected", "off", "checked")
     return [
         *(of(name) for name in names),
@@ -155,8 +158,8 @@ def jobs() -> list[Document]:
         of("toolarge", cpu="40"),
         of("gpu", "runs", pod=pod_spec(asking(cpu="1", gpu="1"))),
         of("tainted"),
-        of("labelled", pod=pod_spec(asking(cpu="1"), **gold)),
-        of("twoflavors", pod=pod_spec(asking(cpu="1"), **gold)),
+        of("labelled", pod=silver),
+        of("twoflavors", pod=silver),
         of("typo", "fulll"),
         of("elsewhere", "away"),
         of("nolabel", ""),

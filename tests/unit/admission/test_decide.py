@@ -124,6 +124,15 @@ def test_job_that_another_controller_manages_is_not_sent(sent: FleetState) -> No
     assert answer(research_job(ONE, managedBy="kueue.x-k8s.io/multikueue"), sent).verdict is Verdict.ADMITTED
 
 
+def test_job_that_requests_nothing_that_the_queue_covers_is_not_sent(sent: FleetState, plain: FleetState) -> None:
+    """Kueue would admit it on the manager, and it would hang there."""
+    nothing = research_job(pod_spec(asking()))
+    found = answer(nothing, sent)
+    assert (found.verdict, found.issues[0].reason) == (Verdict.NEVER, AdmissionReason.NOT_SENT)
+    assert "requests no resource that queue research covers" in found.issues[0].problem
+    assert {one.verdict for one in checked(nothing, plain).answers} == {Verdict.ADMITTED}
+
+
 def test_kind_without_an_adapter_is_not_sent(sent: FleetState) -> None:
     spark = replace_framework(sent, "sparkoperator.k8s.io/sparkapplication")
     manifest = research_job(ONE)
