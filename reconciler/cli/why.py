@@ -81,7 +81,7 @@ def why(name: str, source: Source, cluster: str, timeout: float, output: str) ->
         click.echo(json.dumps(stories_record(told, observed.stories.objects.taken_at), indent=2, ensure_ascii=False))
     else:
         click.echo("\n\n".join("\n".join(story_lines(story, paint)) for story in told))
-    return _code(told)
+    return exit_code(told)
 
 
 def _check_cluster(spec: FleetSpec, name: str) -> None:
@@ -132,8 +132,9 @@ def _not_found(stories: Stories, namespace: str, name: str) -> int:
     raise click.ClickException(problem)
 
 
-def _code(told: list[Story]) -> int:
-    states = {story.reason.state for story in told}
-    if states <= {State.RUNS, State.ADMITTED, State.FINISHED, State.FAILED}:
+def exit_code(told: list[Story]) -> int:
+    """Return whether all jobs have what they need; what is unknown counts only if no other job certainly waits."""
+    states = {story.reason.state for story in told} - {State.RUNS, State.ADMITTED, State.FINISHED, State.FAILED}
+    if not states:
         return 0
-    return INCOMPLETE if states & {State.UNKNOWN} and not states - {State.UNKNOWN} else NOT_RUNNING
+    return INCOMPLETE if states == {State.UNKNOWN} else NOT_RUNNING
