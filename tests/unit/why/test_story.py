@@ -234,6 +234,7 @@ def test_json_matches_its_schema() -> None:
     assert [one["state"] for one in record["jobs"]] == ["waits", "waits", "not queued"]
     assert record["jobs"][0]["gaps"] == [{"cluster": "west", "what": "the cluster", "why": "connection refused"}]
     assert record["jobs"][1]["place"] == {"position": 2, "of": 2}
+    assert [one["job"] for one in record["jobs"][1]["ahead"]] == ["Job/team/a"]
 
 
 def test_many_jobs_are_explained_in_time_that_grows_with_their_number() -> None:
