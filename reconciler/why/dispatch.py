@@ -15,7 +15,7 @@ from reconciler.text import one_line
 from reconciler.why.index import ClusterIndex, Stories
 from reconciler.why.model import Reason, State, WorkerAnswer
 from reconciler.why.queue import inactive_text, waiting_reason
-from reconciler.why.reading import PREBUILT, address_of, label_of, message_of, open_checks
+from reconciler.why.reading import address_of, label_of, message_of, open_checks, prebuilt_of
 from reconciler.why.running import finished_reason, running_reason
 
 MOST_WORKERS = 3
@@ -239,6 +239,6 @@ def is_copy(stories: Stories, index: ClusterIndex, job: Manifest | None, workloa
         return False
     if workload is not None and label_of(workload, ORIGIN) and address_of(workload) in manager.workloads:
         return True
-    if job is not None and (label_of(job, PREBUILT) or label_of(job, CLUSTER_LABEL)):
+    if job is not None and (prebuilt_of(job) or label_of(job, CLUSTER_LABEL)):
         return any(one.get("kind") == job.get("kind") for one in manager.jobs.get(address_of(job), ()))
     return False

@@ -10,7 +10,7 @@ from reconciler.text import suggest
 from reconciler.why.dispatch import is_copy
 from reconciler.why.index import ClusterIndex, Stories
 from reconciler.why.model import Subject
-from reconciler.why.reading import PREBUILT, Address, address_of, label_of, owner_of, uid_of
+from reconciler.why.reading import Address, address_of, label_of, owner_of, prebuilt_of, uid_of
 
 POD_GROUP = f"{GROUP}/pod-group-name"
 MOST_OWNERS = 5
@@ -65,10 +65,10 @@ def _of_job(index: ClusterIndex, job: Manifest, depth: int = 0) -> Iterator[Subj
 
 
 def _workloads(index: ClusterIndex, job: Manifest) -> tuple[Manifest, ...]:
-    found = index.workloads_of_job.get(uid_of(job), ())
-    named = label_of(job, PREBUILT) or label_of(job, POD_GROUP)
-    prebuilt = index.workloads.get((address_of(job)[0], named)) if named and not found else None
-    return (prebuilt,) if prebuilt is not None else found
+    """An old Kueue on a worker does not know the annotation, and creates a second Workload for the same job."""
+    named = prebuilt_of(job) or label_of(job, POD_GROUP)
+    prebuilt = index.workloads.get((address_of(job)[0], named)) if named else None
+    return (prebuilt,) if prebuilt is not None else index.workloads_of_job.get(uid_of(job), ())
 
 
 def _pods_with_workloads(index: ClusterIndex, job: Manifest) -> tuple[Subject, ...]:

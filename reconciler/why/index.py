@@ -15,7 +15,17 @@ from reconciler.snapshot.objects import ClusterObjects, FleetObjects, KindKey
 from reconciler.spec.kubestellar import KNOWN_KINDS
 from reconciler.spec.model import Cluster, FleetSpec
 from reconciler.why.model import Place
-from reconciler.why.reading import JOB_UID, Address, address_of, is_pending, label_of, order_of, owner_of, uid_of
+from reconciler.why.reading import (
+    JOB_UID,
+    Address,
+    address_of,
+    is_pending,
+    label_of,
+    order_of,
+    owner_of,
+    prebuilt_of,
+    uid_of,
+)
 
 QUEUE_KINDS = (
     "LocalQueue",
@@ -44,6 +54,7 @@ class ClusterIndex:
     workloads_of_job: Mapping[str, tuple[Manifest, ...]] = field(repr=False)
     jobs: Mapping[Address, tuple[Manifest, ...]] = field(repr=False)
     jobs_by_uid: Mapping[str, Manifest] = field(repr=False)
+    jobs_by_prebuilt: Mapping[Address, Manifest] = field(repr=False)
     pods_of_job: Mapping[str, tuple[Manifest, ...]] = field(repr=False)
     lines: Mapping[str, tuple[Manifest, ...]] = field(repr=False)
     places: Mapping[Address, Place] = field(repr=False)
@@ -63,8 +74,9 @@ class ClusterIndex:
         return self.state.local_queues.get(address)
 
     def job_of(self, workload: Manifest) -> Manifest | None:
-        uid = label_of(workload, JOB_UID) or as_text(owner_of(workload).get("uid"))
-        return self.jobs_by_uid.get(uid) if uid else None
+        """Return the job of a workload. A copy of MultiKueue has the uid of the job on the manager."""
+        own = self.jobs_by_uid.get(label_of(workload, JOB_UID)) or self.jobs_by_prebuilt.get(address_of(workload))
+        return own or self.jobs_by_uid.get(as_text(owner_of(workload).get("uid")))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +125,8 @@ def _index(seen: ClusterObjects, cluster: Cluster | None, extra: Iterable[Manife
             (label_of(one, JOB_UID) or as_text(owner_of(one).get("uid")), one) for one in workloads
         ),
         jobs=_grouped((address_of(one), one) for one in jobs),
-        jobs_by_uid={uid_of(one): one for one in jobs},
+        jobs_by_uid={uid_of(one): one for one in jobs if uid_of(one)},
+        jobs_by_prebuilt={(address_of(one)[0], name): one for one in jobs if (name := prebuilt_of(one))},
         pods_of_job=_grouped((as_text(owner_of(one).get("uid")), one) for one in jobs if one.get("kind") == "Pod"),
         lines=lines,
         places={

@@ -52,10 +52,10 @@ def _no_local_queue(index: ClusterIndex, namespace: str, name: str) -> Reason:
     known = sorted(other for space, other in index.state.local_queues if space == namespace)
     elsewhere = sorted(space for space, other in index.state.local_queues if other == name)
     hint = suggest(name, known)
-    if not hint and known:
-        hint = f"; namespace {namespace} has {', '.join(known[:3])}"
-    elif not hint and elsewhere:
+    if not hint and elsewhere:
         hint = f"; namespace {elsewhere[0]} has a LocalQueue of this name"
+    elif not hint and known:
+        hint = f"; namespace {namespace} has {', '.join(known[:3])}"
     return Reason(State.NEVER, f"there is no LocalQueue {namespace}/{name} on {index.name}{hint}")
 
 

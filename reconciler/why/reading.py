@@ -9,7 +9,7 @@ from reconciler.kueue.workloads import has_condition
 from reconciler.objects import Manifest
 
 JOB_UID = f"{GROUP}/job-uid"
-# The label on a job that MultiKueue created on a worker: the Workload that it belongs to.
+# On a job that MultiKueue created on a worker: the Workload that it belongs to. Kueue 0.19 writes it as an annotation.
 PREBUILT = f"{GROUP}/prebuilt-workload-name"
 Address = tuple[str, str]
 
@@ -24,6 +24,11 @@ def uid_of(manifest: Manifest | None) -> str:
 
 def label_of(manifest: Manifest | None, name: str) -> str:
     return as_text(at(manifest, "metadata", "labels", name))
+
+
+def prebuilt_of(job: Manifest | None) -> str:
+    """Return the Workload that MultiKueue made for a job; empty for every other job."""
+    return label_of(job, PREBUILT) or as_text(at(job, "metadata", "annotations", PREBUILT))
 
 
 def created_at(manifest: Manifest | None) -> str:

@@ -109,7 +109,7 @@ def live_fleet(fleet: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iter
         wait_for(manager, manifest["metadata"]["namespace"], manifest["metadata"]["name"])
     create_all(manager, jobs())
     yield made
-    for manifest in (*first_jobs(), *jobs(), of("large", "cut")):
+    for manifest in (*first_jobs(), *jobs(), of("held", "cut")):
         path = manager.path_of(manifest)
         if manager.find(path):
             manager.delete(path)
@@ -141,7 +141,7 @@ def test_worker_that_the_manager_cannot_reach_is_named(live_fleet: LiveFleet) ->
     manager = live_fleet.api(MANAGER)
     source = {"kubeConfig": {"location": "missing", "locationType": "Secret"}}
     manager.patch(f"/apis/{KUEUE}/multikueueclusters/{ONE}", {"spec": {"clusterSource": source}})
-    manager.create(of("large", "cut", "12"))
-    eventually(lambda: workload_of(manager, f"{NAME}-large", "cut")["status"]["conditions"], 60)
+    manager.create(of("held", "cut"))
+    eventually(lambda: workload_of(manager, f"{NAME}-held", "cut")["status"]["conditions"], 60)
     part = f"{ONE}: MultiKueueCluster {ONE} is inactive (BadKubeConfig"
-    assert_said(live_fleet, f"{NAME}-large", said("cut", "waits", NO_WORKER, part))
+    assert_said(live_fleet, f"{NAME}-held", said("cut", "waits", NO_WORKER, part))

@@ -104,6 +104,22 @@ def test_copy_on_a_worker_belongs_to_the_story_of_the_manager() -> None:
     assert str(there_only.reason).startswith("waits: place 1 of queue batch on east")
 
 
+@pytest.mark.parametrize("where", ["labels", "annotations"])
+def test_job_that_multikueue_created_belongs_to_the_copy(where: str) -> None:
+    """Also if an old Kueue there does not know the annotation, and has created a second Workload for the job."""
+    ready = [check_state("Ready")]
+    mine = queued("mine", RESERVED, ADMITTED, admission=admission(), admissionChecks=ready, clusterName="east")
+    there = queued("mine", RESERVED, ADMITTED, labels=ORIGIN, owner=False, admission=admission())
+    job = job_of("mine", status={"ready": 0})
+    job["metadata"] |= {"uid": "j-there", where: {"kueue.x-k8s.io/prebuilt-workload-name": "job-mine"}}
+    second = queued("second", RESERVED, ADMITTED, admission=admission())
+    second["metadata"]["labels"] = {"kueue.x-k8s.io/job-uid": "j-there"}
+    stories = sent(mine, job_of("mine"), east=(there, job, second))
+    (story,) = stories_of(stories, "mine")
+    assert (story.cluster, story.workload) == (HUB, f"{TEAM}/job-mine")
+    assert str(story.reason).endswith("its pods are not all running yet")
+
+
 def test_job_of_the_same_name_on_two_clusters_has_two_stories() -> None:
     both = build_stories(fleet(*(cluster(one, *QUEUES, queued("mine")) for one in (EAST, WEST))))
     assert [story.cluster for story in stories_of(both, "job-mine")] == [EAST, WEST]
