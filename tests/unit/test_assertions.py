@@ -105,7 +105,7 @@ def _called_name(call: ast.Call) -> str:
     return ""
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def all_tests() -> dict[str, Module]:
     return read_modules(TESTS)
 

@@ -1,4 +1,4 @@
-"""The wheel, as somebody installs it who never saw the checkout: an environment with its dependencies and no others."""
+"""The wheel, as a user installs it who never saw the checkout: an environment with its dependencies and no others."""
 
 import json
 import os
@@ -22,7 +22,7 @@ UV = str(Path(sys.executable).parent / "uv")
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The installed command."""
     folder = tmp_path_factory.mktemp("wheel")

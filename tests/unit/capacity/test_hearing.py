@@ -14,17 +14,17 @@ from tests.unit.capacity.bus_sources import awaited, pool_sources
 
 
 class LateBus:
-    """A bus that is reached after half a second."""
+    """A bus that is reached after a tenth of a second."""
 
     def __init__(self) -> None:
-        self._reached = time.monotonic() + 0.5
+        self._reached = time.monotonic() + 0.1
 
     def heard(self) -> Heard:
         listened = time.monotonic() - self._reached
         return Heard(problem="not connected yet") if listened < 0 else Heard(listened=timedelta(seconds=listened))
 
     def wait(self, timeout: timedelta) -> bool:
-        time.sleep(min(timeout.total_seconds(), 0.05))
+        time.sleep(min(timeout.total_seconds(), 0.02))
         return False
 
     def close(self) -> None: ...
@@ -32,17 +32,17 @@ class LateBus:
 
 def test_time_to_reach_a_bus_does_not_count_as_listening() -> None:
     sources = pool_sources("nats:4222")
-    heard = listen({"nats:4222": LateBus()}, sources, awaited(sources, timedelta(seconds=60)), timedelta(seconds=1))
-    assert heard.listened["nats:4222"] >= timedelta(seconds=1)
+    heard = listen({"nats:4222": LateBus()}, sources, awaited(sources, timedelta(seconds=60)), timedelta(seconds=0.3))
+    assert heard.listened["nats:4222"] >= timedelta(seconds=0.3)
 
 
-@pytest.mark.parametrize(("seconds", "observe_for"), [(1, 60), (60, 1)])
+@pytest.mark.parametrize(("seconds", "observe_for"), [(0.3, 60), (60, 0.3)])
 def test_pool_is_waited_for_no_longer_than_it_or_the_command_has(seconds: float, observe_for: float) -> None:
     sources = pool_sources("nats:4222")
     heard = listen(
         {"nats:4222": LateBus()}, sources, awaited(sources, timedelta(seconds=seconds)), timedelta(seconds=observe_for)
     )
-    assert timedelta(seconds=1) <= heard.listened["nats:4222"] < timedelta(seconds=10)
+    assert timedelta(seconds=0.3) <= heard.listened["nats:4222"] < timedelta(seconds=10)
 
 
 def hear(payload: bytes, sources: Sources) -> ObservedBus:

@@ -113,8 +113,8 @@ def test_input_and_output_of_the_action_are_documented(name: str) -> None:
 def test_action_annotates_the_lines_of_errors_and_goes_on(runner: Runner) -> None:
     edit(runner.repo / "fleet" / "tenants.yaml", "queue: gpu", "queue: nowhere")
     commit(runner.repo)
-    assert runner.step("Validate").stdout.startswith("::")
-    assert "::error file=fleet/tenants.yaml,line=9,title=KF001::" in runner.step("Validate").stdout
+    shown = runner.step("Validate").stdout
+    assert shown.startswith("::") and "::error file=fleet/tenants.yaml,line=9,title=KF001::" in shown
     runner.step("Diff")
     assert runner.outputs()["has-errors"] == "true"
     runner.step("Comment")

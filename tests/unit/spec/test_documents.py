@@ -159,9 +159,9 @@ def test_nesting_up_to_the_limit_is_read() -> None:
 def test_exploding_anchors_end_in_a_message() -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 30)]
-    started = time.monotonic()
+    started = time.process_time()
     assert read_errors("\n".join(lines))[0].endswith("expand to more than 100000 values")
-    assert time.monotonic() - started < 2
+    assert time.process_time() - started < 2
 
 
 def test_exploding_merge_keys_end_in_a_message() -> None:
@@ -183,9 +183,9 @@ def test_too_many_problems_end_in_a_message() -> None:
 @pytest.mark.parametrize("entry", [b"- {a: b, c: d}\n", b"- x\n", b"- 'some longer text that fills the file'\n"])
 def test_large_file_is_read_in_bounded_time(entry: bytes) -> None:
     content = b"a:\n" + entry * (MAX_FILE_BYTES // len(entry) // 4)
-    started = time.monotonic()
+    started = time.process_time()
     assert len(read_documents({"a.yaml": content}).documents) == 1
-    assert time.monotonic() - started < 30
+    assert time.process_time() - started < 30
 
 
 def test_large_file_is_read_in_bounded_memory() -> None:

@@ -33,10 +33,10 @@ PARTS = (
 
 def test_pattern_with_nested_repeats_holds_up_nothing() -> None:
     """Python's own engine takes hours for this one."""
-    began = time.monotonic()
+    began = time.process_time()
     assert not is_found("^([a-z0-9]+-?)+$", "a" * 62 + "_")
     assert is_found("^([a-z0-9]+-?)+$", "a" * 63)
-    assert time.monotonic() - began < 1
+    assert time.process_time() - began < 1
 
 
 @pytest.mark.parametrize(
