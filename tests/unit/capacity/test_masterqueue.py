@@ -75,6 +75,13 @@ def test_silent_pool_keeps_its_flavor_and_gives_nothing() -> None:
     assert manifest_of(desired, "hub/ResourceFlavor/main-nats-cnaf")
 
 
+def test_only_the_flavor_of_a_silent_pool_says_that_it_is_silent() -> None:
+    desired = desired_with(pool("cnaf", Freshness.STALE, amounts=amounts(cpu=0)), pool("lyon"))
+    notes = {entry.ref.name: entry.notes for entry in desired.objects if entry.ref.kind == "ResourceFlavor"}
+    assert sorted(notes.values()) == [(), ("the pool is silent",)]
+    assert all(("cnaf" in name) == bool(note) for name, note in notes.items())
+
+
 def test_queues_without_a_pool_are_on_hold_and_have_no_flavor() -> None:
     desired = desired_with()
     for name in (QUEUE, BRANCH):

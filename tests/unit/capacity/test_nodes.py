@@ -110,3 +110,10 @@ def test_requests_of_pods_are_counted_as_the_scheduler_does() -> None:
     )
     found = requests_by_node([plain, with_init, ended, unbound])
     assert found == {"a": amounts(cpu="4600m", pods=2)}
+
+
+def test_node_is_read_with_its_name_its_allocatable_and_what_else_runs_there() -> None:
+    node = {"metadata": {"name": "n1"}, "status": {"allocatable": {"cpu": "8"}}}
+    other = {"n1": amounts(cpu=2), "n2": amounts(cpu=4)}
+    found = read_node(node, other)
+    assert (found.name, found.allocatable, found.other) == ("n1", amounts(cpu=8), amounts(cpu=2))
