@@ -16,6 +16,7 @@ from reconciler.cli.options import (
     accept_source_option,
     capacity_options,
     commit_options,
+    confirm_evictions_option,
     load_or_stop,
     plan_shown,
     timeout_option,
@@ -31,6 +32,7 @@ from reconciler.pipeline.report import wait_for_health
 from reconciler.plan.model import Plan
 from reconciler.plan.outcome import ClusterOutcome, outcome_record
 from reconciler.plan.record import FORMAT, find_moves, plan_record
+from reconciler.report.effects import effects_lines
 from reconciler.report.health import HealthIssue
 from reconciler.report.text import apply_exit_code, outcome_text, plan_text
 from reconciler.spec.schema import schema_folder
@@ -74,6 +76,7 @@ _MAKE_ONE = "create one with: kfleet plan --out FILE"
     help="json prints one document after the last write: the plan and its outcome.",
 )
 @click.option("--confirm-deletes", type=int, metavar="N", help="Allow exactly N deletes, overriding the policy.")
+@confirm_evictions_option
 @accept_source_option
 def apply(
     source: Source,
@@ -86,6 +89,7 @@ def apply(
     is_uncommitted: bool,
     output: str,
     confirm_deletes: int | None,
+    confirm_evictions: int | None,
     is_accepted: bool,
 ) -> int:
     """Apply the fleet in git to the clusters.
@@ -114,12 +118,20 @@ def apply(
     with closing(connect(revision.spec, timedelta(seconds=timeout))) as connections:
         with writing(revision.spec, connections, timedelta(seconds=retry_for)) as policy:
             reading = connections.remembering()  # only for the plan: its answers are old after the first write
-            planned = plan_shown(revision, reading, looking, confirm_deletes, is_verbose=is_verbose, is_applying=True)
+            planned = plan_shown(
+                revision,
+                reading,
+                looking,
+                confirm_deletes,
+                confirmed_evictions=confirm_evictions,
+                is_verbose=is_verbose,
+                is_applying=True,
+            )
             rendered, made = planned.rendered, planned.plan
             if record is not None:
                 refuse_moved(record, plan_record(made, source.overlay))
             if is_text:
-                click.echo(plan_text(made, paint))
+                click.echo(plan_text(made, paint, effects=tuple(effects_lines(planned.effects, paint))))
             with shown_work(is_verbose=is_verbose) as report:
                 outcomes = apply_plan(rendered, connections, made, policy, count_changes(made, report))
         health_issues = wait_for_health(rendered, connections, timedelta(seconds=wait if made.has_work else 0))

@@ -13,10 +13,12 @@ import click
 from reconciler.capacity.codec import read_look
 from reconciler.capacity.model import ObservedCapacity
 from reconciler.cli.output import shown_work
+from reconciler.effects.model import NO_EFFECTS, Effects
 from reconciler.errors import EdgeError
 from reconciler.objects import ClusterName
 from reconciler.pipeline.capacity import OBSERVE_FOR, ObserveOptions
 from reconciler.pipeline.compare import compare
+from reconciler.pipeline.effects import guard_disruption, observe_effects
 from reconciler.pipeline.load import Revision, Source, accepted, load_files, read_files
 from reconciler.pipeline.observe import Connections, observe
 from reconciler.pipeline.plan import plan, preflight
@@ -74,6 +76,12 @@ def _with_options(command: Callable[..., Any], default: str) -> Callable[..., An
     return decorated
 
 
+confirm_evictions_option = click.option(
+    "--confirm-evictions",
+    type=int,
+    metavar="N",
+    help="Allow exactly N evictions of workloads, overriding policy.disruption.",
+)
 accept_source_option = click.option(
     "--accept-source",
     "is_accepted",
@@ -191,6 +199,7 @@ class Planned:
     rendered: Rendered
     comparison: Comparison
     plan: Plan
+    effects: Effects = NO_EFFECTS
 
 
 def plan_shown(
@@ -199,6 +208,7 @@ def plan_shown(
     options: ObserveOptions,
     confirmed_deletes: int | None = None,
     *,
+    confirmed_evictions: int | None = None,
     rotations: frozenset[ClusterName] = frozenset(),
     is_verbose: bool = False,
     is_applying: bool = False,
@@ -212,4 +222,7 @@ def plan_shown(
             tell_conditions(rendered)
         comparison = compare(rendered, connections, report, is_applying=is_applying)
         issues = preflight(rendered, comparison.views, connections.clients, connections.opener)
-    return Planned(rendered, comparison, plan(rendered, comparison, issues, confirmed_deletes=confirmed_deletes))
+        made = plan(rendered, comparison, issues, confirmed_deletes=confirmed_deletes)
+        effects = observe_effects(rendered.spec, made, connections)
+    guarded = guard_disruption(rendered.spec, made, effects, confirmed_evictions)
+    return Planned(rendered, comparison, guarded, effects)

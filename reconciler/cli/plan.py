@@ -12,6 +12,7 @@ import click
 
 from reconciler.cli.options import (
     accept_source_option,
+    confirm_evictions_option,
     load_or_stop,
     looking_options,
     opened,
@@ -25,6 +26,7 @@ from reconciler.pipeline.capacity import ObserveOptions
 from reconciler.pipeline.load import Source, committed
 from reconciler.plan.model import Plan
 from reconciler.plan.record import plan_record
+from reconciler.report.effects import effects_lines, effects_markdown, effects_record
 from reconciler.report.text import narrowed, plan_exit_code, plan_markdown, plan_text
 from reconciler.snapshot.recording import Recording
 
@@ -46,6 +48,7 @@ from reconciler.snapshot.recording import Recording
 @click.option("--only", multiple=True, metavar="GLOB", help="Show only objects that match cluster/Kind/namespace/name.")
 @click.option("--detailed-exitcode", "is_detailed", is_flag=True, help="Exit with 2 if there are changes.")
 @click.option("--confirm-deletes", type=int, metavar="N", help="Allow exactly N deletes, overriding the policy.")
+@confirm_evictions_option
 @accept_source_option
 def plan(
     source: Source,
@@ -58,6 +61,7 @@ def plan(
     only: tuple[str, ...],
     is_detailed: bool,
     confirm_deletes: int | None,
+    confirm_evictions: int | None,
     is_accepted: bool,
 ) -> int:
     """Show what would change on the clusters and why; write nothing.
@@ -80,17 +84,27 @@ def plan(
     source = replace(source, is_identified=True, is_accepted=is_accepted)
     revision = load_or_stop(_source_to_save(source) if out else source)
     with opened(revision.spec, timeout, recording) as connections:
-        made = plan_shown(revision, connections, looking, confirm_deletes, is_verbose=is_verbose).plan
+        planned = plan_shown(
+            revision,
+            connections,
+            looking,
+            confirm_deletes,
+            confirmed_evictions=confirm_evictions,
+            is_verbose=is_verbose,
+        )
+    made, effects = planned.plan, planned.effects
     record = plan_record(made, source.overlay)
     if out:
         save_record(Path(out), record)
     shown = _narrowed(made, only)
     if output == "json":
-        click.echo(json.dumps(plan_record(shown, source.overlay), indent=2))
+        record = plan_record(shown, source.overlay) | {"effects": effects_record(effects)}
+        click.echo(json.dumps(record, indent=2))
     elif output == "markdown":
-        click.echo(plan_markdown(shown, source.overlay))
+        click.echo(plan_markdown(shown, source.overlay, effects=tuple(effects_markdown(effects))))
     else:
-        click.echo(plan_text(shown, paint, f"{time.monotonic() - started:.1f} s"))
+        took = f"{time.monotonic() - started:.1f} s"
+        click.echo(plan_text(shown, paint, took, tuple(effects_lines(effects, paint))))
     return plan_exit_code(made, is_detailed=is_detailed)
 
 

@@ -23,6 +23,7 @@ _TROUBLES = {
     Refused.EMPTY: "DeletesRefused",
     Refused.MOVED: "ClusterReplaced",
     Refused.SHARED: "ClusterReplaced",
+    Refused.DISRUPTION: "EvictionsRefused",
 }
 
 

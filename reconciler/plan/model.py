@@ -135,6 +135,7 @@ class Refused(StrEnum):
     CYCLE = "no write order avoids a cycle of cohorts"
     UNREADY = "the manager's Kueue would lose workers that run jobs"
     CONFIGURATION = "Kueue would not start with this Configuration"
+    DISRUPTION = "the plan evicts more workloads than the policy allows"
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,10 +56,11 @@ def apply_exit_code(plan: Plan, outcomes: tuple[ClusterOutcome, ...]) -> int:
     return ExitCode.OK if is_done else ExitCode.INCOMPLETE
 
 
-def plan_text(plan: Plan, paint: Paint = unpainted, took: str = "") -> str:
-    """Every change with its reason and fields. Objects without a change are only counted."""
+def plan_text(plan: Plan, paint: Paint = unpainted, took: str = "", effects: tuple[str, ...] = ()) -> str:
+    """Every change with its reason and fields, then its effects. Objects without a change are only counted."""
     lines = [line for cluster in plan.clusters for line in _cluster_lines(cluster.name, cluster.changes, paint)]
     lines += _placement_lines(plan, paint)
+    lines += effects
     lines += [paint(f"not in git, contacted: {name}", "cyan") for name in plan.contacted]
     lines += [paint(f"waiting: {entry}", "cyan") for entry in plan.waiting]
     lines += [paint(f"gap: {gap}", "yellow") for gap in plan.gaps]
@@ -90,8 +91,8 @@ def narrowed(plan: Plan, patterns: tuple[str, ...]) -> Plan:
     return replace(plan, clusters=clusters, placements=tuple(step for step in plan.placements if is_meant(step.ref)))
 
 
-def plan_markdown(plan: Plan, overlay: str = "", limit: int = COMMENT_LIMIT) -> str:
-    """A comment for a pull request: a table, then a foldable part per cluster, up to the size limit."""
+def plan_markdown(plan: Plan, overlay: str = "", limit: int = COMMENT_LIMIT, effects: tuple[str, ...] = ()) -> str:
+    """A comment for a pull request: a table, effects, then a foldable part per cluster, up to the size limit."""
     title = f"### kfleet plan for {code(plan.fleet)}" + (f", overlay {code(overlay)}" if overlay else "")
     head = [marker(overlay), title, "", *_markdown_table(plan), ""]
     head += [f"- **refused** {one_line(str(refusal))}" for refusal in plan.refusals]
@@ -101,6 +102,7 @@ def plan_markdown(plan: Plan, overlay: str = "", limit: int = COMMENT_LIMIT) -> 
     head += [f"- **preflight** {one_line(str(preflight_issue))}" for preflight_issue in plan.preflight_issues]
     head += [f"- **job** {one_line(str(step))}" for step in plan.placements[:MOST_JOBS]]
     head += [f"- **job** and {more} more" for more in (len(plan.placements) - MOST_JOBS,) if more > 0]
+    head += effects
     return comment(head, [_markdown_part(cluster.name, cluster.changes) for cluster in plan.clusters], limit)
 
 

@@ -58,6 +58,7 @@ def build_fleet(document: Document) -> Fleet:
             adopt=Adopt(policy.get("adopt", Adopt.UNOWNED)),
             prune=_prune(policy.get("prune", {})),
             capacity=_capacity_policy(policy.get("capacity", {})),
+            max_evictions=policy.get("disruption", {}).get("maxEvictions"),
         ),
         suspend=spec.get("suspend", False),
         nats=tuple(read_connection(entry) for entry in spec.get("nats", ())),

@@ -99,3 +99,4 @@ class Policy:
     adopt: Adopt = Adopt.UNOWNED
     prune: PrunePolicy = PrunePolicy()
     capacity: CapacityPolicy = CapacityPolicy()
+    max_evictions: int | None = None

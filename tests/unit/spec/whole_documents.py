@@ -15,6 +15,7 @@ spec:
     conflicts: take
     adopt: always
     prune: {maxDeletes: 3, maxPercent: 5}
+    disruption: {maxEvictions: 4}
     capacity: {headroom: 5%, staleAfter: 2m, dropAfter: 1h30m, shrinkDelay: 500ms, poolLabels: [site, example.org/]}
   nats:
   - {servers: [nats://a], user: u, password: {env: E}, token: {env: E}, credentials: {env: E},

@@ -1,0 +1,161 @@
+"""Workloads that lose something: those that the plan evicts or strands, and those whose quota others may reclaim."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from reconciler.admission.nodes import is_selected
+from reconciler.admission.state import ClusterState
+from reconciler.effects.model import Impact
+from reconciler.effects.states import ChangedCluster
+from reconciler.kueue.queue_order import priority_of
+from reconciler.kueue.quota_tree import NO_QUOTA, FlavorResource, NodeKind, NodeName, QuotaTree
+from reconciler.kueue.reading import as_text, at
+from reconciler.kueue.resources import amount_of
+from reconciler.kueue.workloads import HELD, condition_of, has_condition, queue_of, usage_of
+from reconciler.objects import Manifest
+
+DRAIN = "HoldAndDrain"
+NEVER = "Never"
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One workload and what happens to it."""
+
+    workload: Manifest
+    impact: Impact
+    why: str
+    by: tuple[str, ...] = ()
+
+
+def find_evicted(cluster: ChangedCluster) -> Iterator[Hit]:
+    """Workloads that hold quota of a queue which the plan drains."""
+    for workload in cluster.workloads:
+        queue = queue_of(workload)
+        if not queue:
+            continue
+        local = _local_queue(workload)
+        if queue in cluster.drained:
+            yield Hit(workload, Impact.EVICTED, f"ClusterQueue {queue} is drained and deleted")
+        elif _starts_draining(cluster.before.queues.get(queue), cluster.after.queues.get(queue)):
+            yield Hit(workload, Impact.EVICTED, f"ClusterQueue {queue} gets stopPolicy {DRAIN}")
+        elif _starts_draining(cluster.before.local_queues.get(local), cluster.after.local_queues.get(local)):
+            yield Hit(workload, Impact.EVICTED, f"LocalQueue {'/'.join(local)} gets stopPolicy {DRAIN}")
+
+
+def find_stranded(cluster: ChangedCluster) -> Iterator[Hit]:
+    """Waiting workloads that a queue could take before, and that no queue takes afterwards."""
+    for workload in cluster.workloads:
+        if not is_waiting(workload) or why_not_queued(cluster.before, workload):
+            continue
+        if why := why_not_queued(cluster.after, workload):
+            yield Hit(workload, Impact.STRANDED, why)
+
+
+def find_reclaimable(cluster: ChangedCluster) -> Iterator[Hit]:
+    """Workloads above what their queue has of its own afterwards, in the order in which Kueue preempts them."""
+    before, after = cluster.before.tree, cluster.after.tree
+    if before is None or after is None:
+        return
+    holding = _by_queue(cluster)
+    seen: set[str] = set()
+    for node, queue in after.nodes.items():
+        if node.kind is not NodeKind.QUEUE or node not in before.nodes or queue.parent is None:
+            continue
+        for pair in sorted(cluster.before.usage[node].keys() & queue.quotas.keys()):
+            used = cluster.before.usage[node][pair]
+            above = used - queue.quotas[pair].nominal
+            if above <= max(0, used - before.nodes[node].quotas.get(pair, NO_QUOTA).nominal):
+                continue
+            claimants = _claimants(cluster, after, node, pair)
+            if claimants:
+                yield from _candidates(holding.get(node.name, ()), pair, above, claimants, seen)
+
+
+def is_waiting(workload: Manifest) -> bool:
+    is_ended = has_condition(workload, "Finished") or at(workload, "spec", "active") is False
+    return not is_ended and not has_condition(workload, "QuotaReserved")
+
+
+def why_not_queued(state: ClusterState, workload: Manifest) -> str:
+    """Why no queue takes a workload, or nothing. The amounts of its quota are not looked at here."""
+    local, namespace = _local_queue(workload), as_text(at(workload, "metadata", "namespace"))
+    found = state.local_queues.get(local)
+    if found is None:
+        return f"LocalQueue {'/'.join(local)} does not exist afterwards"
+    name = as_text(at(found, "spec", "clusterQueue"))
+    queue = state.queues.get(name)
+    if queue is None:
+        return f"ClusterQueue {name} does not exist afterwards"
+    stopped = [one for one in (found, queue) if as_text(at(one, "spec", "stopPolicy")) in HELD]
+    if stopped:
+        kind = as_text(stopped[0].get("kind"))
+        return f"{kind} {as_text(at(stopped[0], 'metadata', 'name'))} is stopped afterwards"
+    if is_selected(at(queue, "spec", "namespaceSelector"), namespace, state) is False:
+        return f"ClusterQueue {name} does not select the namespace {namespace} afterwards"
+    return ""
+
+
+def _starts_draining(before: Manifest | None, after: Manifest | None) -> bool:
+    return [as_text(at(one, "spec", "stopPolicy")) == DRAIN for one in (before, after)] == [False, True]
+
+
+def _local_queue(workload: Manifest) -> tuple[str, str]:
+    return as_text(at(workload, "metadata", "namespace")), as_text(at(workload, "spec", "queueName"))
+
+
+def _by_queue(cluster: ChangedCluster) -> Mapping[str, list[Manifest]]:
+    found: dict[str, list[Manifest]] = {}
+    for workload in cluster.workloads:
+        if queue := queue_of(workload):
+            found.setdefault(queue, []).append(workload)
+    return {queue: sorted(held, key=_candidate_order) for queue, held in found.items()}
+
+
+def _candidate_order(workload: Manifest) -> tuple[bool, int, int, str]:
+    """Kueue preempts workloads that are already evicted first, then those of low priority, then the latest ones."""
+    reserved = as_text(condition_of(workload, "QuotaReserved").get("lastTransitionTime"))
+    latest_first = -int("".join(filter(str.isdigit, reserved)) or 0)
+    uid = as_text(at(workload, "metadata", "uid"))
+    return not has_condition(workload, "Evicted"), priority_of(workload), latest_first, uid
+
+
+def _claimants(cluster: ChangedCluster, tree: QuotaTree, node: NodeName, pair: FlavorResource) -> tuple[str, ...]:
+    """Queues of the same cohort tree that may reclaim, and that use less than their own quota."""
+    root = _root(tree, node)
+    found = []
+    for other, entry in tree.nodes.items():
+        if other == node or other.kind is not NodeKind.QUEUE or _root(tree, other) != root or pair not in entry.quotas:
+            continue
+        used = cluster.before.usage[other].get(pair, 0) if other in cluster.before.usage else 0
+        rule = as_text(at(cluster.after.queues[other.name], "spec", "preemption", "reclaimWithinCohort")) or NEVER
+        if rule != NEVER and used < entry.quotas[pair].nominal:
+            found.append(other.name)
+    return tuple(sorted(found))
+
+
+def _root(tree: QuotaTree, node: NodeName) -> NodeName:
+    while parent := tree.nodes[node].parent:
+        node = parent
+    return node
+
+
+def _candidates(
+    holding: Iterable[Manifest],
+    pair: FlavorResource,
+    above: int,
+    claimants: tuple[str, ...],
+    seen: set[str],
+) -> Iterator[Hit]:
+    for workload in holding:
+        if above <= 0:
+            return
+        amount = usage_of(workload).get(pair.flavor, {}).get(pair.name)
+        if amount is None or not amount.nanos:
+            continue
+        above -= amount_of(pair.name, str(amount))
+        uid = as_text(at(workload, "metadata", "uid"))
+        if uid not in seen:
+            seen.add(uid)
+            why = f"{pair.name} of flavor {pair.flavor} is then above the queue's own quota"
+            yield Hit(workload, Impact.RECLAIMABLE, why, claimants)

@@ -1,0 +1,104 @@
+"""The effects of a plan. Pure: the spec, the plan and the live objects of the clusters decide."""
+
+from collections.abc import Iterator, Mapping
+
+from reconciler.effects.admissions import find_admissions
+from reconciler.effects.evictions import Hit, find_evicted, find_reclaimable, find_stranded
+from reconciler.effects.model import Effects, Impact, WorkloadEffect
+from reconciler.effects.quotas import quota_effects
+from reconciler.effects.states import NEEDED, WRITES, ChangedCluster, owner_of, read_change
+from reconciler.kueue.kinds import GROUP
+from reconciler.kueue.reading import as_text, at
+from reconciler.kueue.workloads import queue_of
+from reconciler.objects import Gap, Manifest
+from reconciler.plan.model import Action, Change, ClusterPlan, Plan
+from reconciler.snapshot.objects import ClusterObjects, FleetObjects
+from reconciler.spec.model import FleetSpec
+
+_ORDER = tuple(Impact)
+
+
+def may_have_effects(plan: Plan) -> bool:
+    """Whether a plan writes or deletes anything on which the admission of jobs depends."""
+    return any(_is_relevant(change) for change in plan.changes)
+
+
+def find_effects(spec: FleetSpec, plan: Plan, objects: FleetObjects) -> Effects:
+    """All effects, the most harmful first. A cluster that was not observed completely is named as unknown."""
+    touched = [cluster for cluster in plan.clusters if any(map(_is_relevant, cluster.changes))]
+    unknown = {cluster.name: why for cluster in touched if (why := _why_unknown(objects.clusters.get(cluster.name)))}
+    known = [cluster for cluster in touched if cluster.name not in unknown]
+    read = [read_change(objects.clusters[cluster.name], _relevant(cluster)) for cluster in known]
+    queue_tenants, tenants = _tenants_of_queues(spec), _tenants_of_namespaces(spec)
+    workloads = [one for cluster in read for one in _workload_effects(cluster, tenants)]
+    quotas = [one for cluster in read for one in quota_effects(cluster, queue_tenants)]
+    return Effects(
+        quotas=tuple(sorted(quotas, key=lambda one: (not one.is_loss, one.cluster, one.queue))),
+        workloads=tuple(sorted(workloads, key=lambda one: _ORDER.index(one.impact))),
+        unknown=tuple(Gap(name, "workloads", why) for name, why in unknown.items()),
+    )
+
+
+def _is_relevant(change: Change) -> bool:
+    is_written = change.action in WRITES or change.action is Action.DELETE
+    return is_written and (change.ref.group == GROUP or (change.ref.group, change.ref.kind) == ("", "Namespace"))
+
+
+def _relevant(cluster: ClusterPlan) -> list[Change]:
+    return [change for change in cluster.changes if _is_relevant(change)]
+
+
+def _why_unknown(objects: ClusterObjects | None) -> str:
+    if objects is None or not objects.is_reachable:
+        return "the cluster was not observed"
+    missing = [kind for group, kind in NEEDED if any(gap.what.partition(".")[0] == kind for gap in objects.gaps)]
+    return f"{', '.join(missing)} could not be listed" if missing else ""
+
+
+def _workload_effects(cluster: ChangedCluster, tenants: Mapping[str, str]) -> Iterator[WorkloadEffect]:
+    """The worst effect of each workload."""
+    seen: set[str] = set()
+    for hit in _hits(cluster):
+        uid = as_text(at(hit.workload, "metadata", "uid"))
+        if uid not in seen:
+            seen.add(uid)
+            yield _effect(cluster, hit, tenants)
+
+
+def _hits(cluster: ChangedCluster) -> Iterator[Hit]:
+    yield from find_evicted(cluster)
+    yield from find_stranded(cluster)
+    yield from sorted((*find_admissions(cluster), *find_reclaimable(cluster)), key=lambda one: _ORDER.index(one.impact))
+
+
+def _effect(cluster: ChangedCluster, hit: Hit, tenants: Mapping[str, str]) -> WorkloadEffect:
+    namespace = as_text(at(hit.workload, "metadata", "namespace"))
+    kind, name = owner_of(hit.workload)
+    return WorkloadEffect(
+        cluster=cluster.name,
+        namespace=namespace,
+        name=name,
+        kind=kind,
+        queue=queue_of(hit.workload) or _queue_before(cluster, hit.workload),
+        tenant=tenants.get(namespace, ""),
+        impact=hit.impact,
+        why=hit.why,
+        by=hit.by,
+    )
+
+
+def _queue_before(cluster: ChangedCluster, workload: Manifest) -> str:
+    local = as_text(at(workload, "spec", "queueName"))
+    found = cluster.before.local_queues.get((as_text(at(workload, "metadata", "namespace")), local))
+    return as_text(at(found, "spec", "clusterQueue")) or local
+
+
+def _tenants_of_queues(spec: FleetSpec) -> Mapping[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for tenant in spec.tenants:
+        found[tenant.queue] = (*found.get(tenant.queue, ()), tenant.name)
+    return found
+
+
+def _tenants_of_namespaces(spec: FleetSpec) -> Mapping[str, str]:
+    return {namespace: tenant.name for tenant in spec.tenants for namespace in tenant.namespaces}

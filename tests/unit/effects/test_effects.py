@@ -1,0 +1,244 @@
+"""What a plan does to jobs and quotas, by arithmetic on values."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from reconciler.effects.find import find_effects, may_have_effects
+from reconciler.effects.model import Effects, Impact
+from reconciler.objects import ClusterName, ref_of
+from reconciler.pipeline.effects import guard_disruption
+from reconciler.plan.model import Action, Change, ClusterPlan, Plan, Reason, Refused
+from reconciler.report.effects import effects_lines, effects_markdown
+from reconciler.snapshot.objects import ClusterObjects, FleetObjects
+from reconciler.spec.model import FleetSpec
+from reconciler.state.applyset import Inventory, SetName
+from tests.builders import Document, cpu_group, flavor, local_queue, native, open_queue, spec_of, tenant
+from tests.unit.view.live_objects import (
+    ADMITTED,
+    NOW,
+    condition,
+    live_queue,
+    live_workload,
+    local_queue_of,
+    lost_cluster,
+    seen_cluster,
+)
+
+EAST = ClusterName("east")
+TEAM = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team", "labels": {"site": "east"}}}
+FLAVOR = native("ResourceFlavor", "default", {})
+SMALL_POD = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "2"}}}]}}
+
+
+def change(manifest: Document, action: Action = Action.UPDATE, **more: Any) -> Change:
+    return Change(ref_of(EAST, manifest), action, Reason.CHANGED, 0, manifest=manifest, **more)
+
+
+def plan_of(*changes: Change) -> Plan:
+    cluster = ClusterPlan(EAST, "uid", changes, SetName("demo", "kueue-system"), Inventory())
+    return Plan("demo", "abc", (cluster,))
+
+
+def effects_of(live: Sequence[Document], *changes: Change, spec: FleetSpec | None = None) -> Effects:
+    return _found(seen_cluster("east", TEAM, FLAVOR, *live), *changes, spec=spec)
+
+
+def _found(cluster: ClusterObjects, *changes: Change, spec: FleetSpec | None = None) -> Effects:
+    objects = FleetObjects(taken_at=NOW, clusters={EAST: cluster})
+    return find_effects(spec or spec_of(), plan_of(*changes), objects)
+
+
+def running(name: str, cpu: str = "2", queue: str = "a", minute: int = 30, **more: Any) -> Document:
+    reserved = (condition("QuotaReserved", minute=minute), ADMITTED[1])
+    return live_workload(name, *reserved, queue=queue, job=name, held={"cpu": cpu}, **more)
+
+
+def waiting(name: str, cpu: str = "2", local: str = "main", **more: Any) -> Document:
+    pods = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]}}
+    return live_workload(
+        name, job=name, queueName=local, podSets=[{"name": "main", "count": 1, "template": pods}], **more
+    )
+
+
+def impacts(effects: Effects) -> list[tuple[Impact, str]]:
+    return [(one.impact, one.name) for one in effects.workloads]
+
+
+def team_queue(nominal: str, reserved: str = "0", name: str = "a", **spec: Any) -> Document:
+    return live_queue(name, cpu_group(nominal), reserved, cohortName="all", **spec)
+
+
+RECLAIMS = {"preemption": {"reclaimWithinCohort": "Any"}}
+
+
+def test_cut_below_use_names_the_latest_and_least_important_workloads() -> None:
+    live = [
+        team_queue("8", "8"),
+        team_queue("8", "2", name="b", **RECLAIMS),
+        local_queue_of("a"),
+        running("old", minute=10),
+        running("new", minute=20),
+        running("important", minute=25, priority=100),
+        running("middle", minute=15),
+    ]
+    effects = effects_of(live, change(team_queue("4", "8")))
+    assert impacts(effects) == [(Impact.RECLAIMABLE, "new"), (Impact.RECLAIMABLE, "middle")]
+    assert {one.by for one in effects.workloads} == {("b",)}
+    rows = {one.queue: one for one in effects.quotas}
+    assert (str(rows["a"].nominal_before), str(rows["a"].nominal_after), str(rows["a"].in_use)) == ("8", "4", "8")
+    assert (str(rows["a"].most_before), str(rows["a"].most_after)) == ("16", "12")
+    assert str(rows["b"].most_after) == "12"  # it can borrow less too
+
+
+def test_cut_below_use_harms_no_workload_if_no_queue_may_reclaim() -> None:
+    live = [team_queue("8", "8"), team_queue("8", "2", name="b"), local_queue_of("a"), running("one", "8")]
+    effects = effects_of(live, change(team_queue("4", "8")))
+    assert impacts(effects) == []
+    assert effects.quotas[0].is_above
+
+
+def test_queue_that_was_above_its_quota_before_is_not_reported_again() -> None:
+    live = [team_queue("4", "8"), team_queue("8", "0", name="b", **RECLAIMS), local_queue_of("a"), running("one", "8")]
+    assert impacts(effects_of(live, change(team_queue("4", "8", queueingStrategy="StrictFIFO")))) == []
+
+
+def test_drained_queue_names_every_workload_that_it_evicts() -> None:
+    live = [team_queue("8", "4"), local_queue_of("a"), running("one"), running("two"), running("else", queue="b")]
+    effects = effects_of(live, change(team_queue("8", "4", stopPolicy="HoldAndDrain")))
+    assert impacts(effects) == [(Impact.EVICTED, "one"), (Impact.EVICTED, "two")]
+    assert effects.workloads[0].why == "ClusterQueue a gets stopPolicy HoldAndDrain"
+
+
+def test_drained_local_queue_and_drain_before_a_delete_evict_too() -> None:
+    live = [team_queue("8", "4"), local_queue_of("a"), running("one", queueName="main")]
+    stopped = local_queue("main", "team", "a", stopPolicy="HoldAndDrain")
+    assert impacts(effects_of(live, change(stopped))) == [(Impact.EVICTED, "one")]
+    deleted = change(team_queue("8"), Action.DELETE, is_drained=True)
+    assert impacts(effects_of(live, deleted)) == [(Impact.EVICTED, "one")]
+
+
+def test_deleted_local_queue_strands_what_waits_there() -> None:
+    live = [team_queue("1", "1"), local_queue_of("a"), waiting("one"), running("runs")]
+    effects = effects_of(live, change(local_queue_of("a"), Action.DELETE))
+    assert impacts(effects) == [(Impact.STRANDED, "one")]
+    assert effects.workloads[0].why == "LocalQueue team/main does not exist afterwards"
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        ({"namespaceSelector": {"matchLabels": {"site": "west"}}}, "does not select the namespace team"),
+        ({"stopPolicy": "Hold"}, "is stopped afterwards"),
+    ],
+)
+def test_queue_that_takes_a_waiting_job_no_longer_strands_it(spec: Document, why: str) -> None:
+    live = [team_queue("1", "1"), local_queue_of("a"), waiting("one")]
+    effects = effects_of(live, change(team_queue("1", "1", **spec)))
+    assert impacts(effects) == [(Impact.STRANDED, "one")]
+    assert why in effects.workloads[0].why
+
+
+def test_stranded_before_the_plan_is_not_an_effect_of_it() -> None:
+    live = [team_queue("8"), waiting("one")]
+    assert impacts(effects_of(live, change(team_queue("4")))) == []
+
+
+def test_job_larger_than_the_new_quota_can_never_be_admitted() -> None:
+    live = [live_queue("a", cpu_group("4"), "4"), local_queue_of("a"), waiting("large", "3"), waiting("small", "1")]
+    effects = effects_of(live, change(live_queue("a", cpu_group("2"), "4")))
+    assert impacts(effects) == [(Impact.NEVER, "large")]
+
+
+def test_more_quota_starts_waiting_jobs_in_order_until_it_is_used() -> None:
+    live = [
+        live_queue("a", cpu_group("4"), "4"),
+        local_queue_of("a"),
+        waiting("second", created=2),
+        waiting("first", created=1),
+        waiting("third", created=3),
+        waiting("large", "7", created=4),
+    ]
+    effects = effects_of(live, change(live_queue("a", cpu_group("8"), "4")))
+    assert impacts(effects) == [(Impact.STARTS, "first"), (Impact.STARTS, "second"), (Impact.POSSIBLE, "large")]
+
+
+def test_strict_queue_starts_nothing_behind_a_job_that_does_not_fit() -> None:
+    strict: dict[str, Any] = {"queueingStrategy": "StrictFIFO"}
+    live = [
+        live_queue("a", cpu_group("4"), "4", **strict),
+        local_queue_of("a"),
+        waiting("large", "6", created=1),
+        waiting("small", created=2),
+    ]
+    effects = effects_of(live, change(live_queue("a", cpu_group("8"), "4", **strict)))
+    assert impacts(effects) == [(Impact.POSSIBLE, "large")]
+
+
+def test_tenants_of_queue_and_namespace_are_named() -> None:
+    spec = spec_of(flavor("f"), open_queue("a", "f"), tenant("vision", "a", "team"))
+    live = [team_queue("8", "2"), local_queue_of("a"), running("one")]
+    effects = effects_of(live, change(team_queue("4", "2", stopPolicy="HoldAndDrain")), spec=spec)
+    assert [one.tenant for one in effects.workloads] == ["vision"]
+    assert [one.tenants for one in effects.quotas] == [("vision",)]
+
+
+def test_cluster_that_was_not_observed_is_unknown_and_not_without_effects() -> None:
+    effects = _found(lost_cluster("east"), change(team_queue("4")))
+    assert [str(gap) for gap in effects.unknown] == ["east: workloads: the cluster was not observed"]
+    assert not effects.quotas
+    assert not effects.workloads
+
+
+def test_plan_without_changes_of_queues_needs_no_look() -> None:
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "n"}}
+    assert not may_have_effects(plan_of(change(secret)))
+    assert not may_have_effects(plan_of(change(team_queue("4"), Action.KEEP)))
+    assert may_have_effects(plan_of(change(team_queue("4"))))
+
+
+DRAINED = change(team_queue("8", "4", stopPolicy="HoldAndDrain"))
+BUSY = [team_queue("8", "4"), local_queue_of("a"), running("one"), running("two")]
+
+
+def allowing(count: int | None) -> FleetSpec:
+    spec = spec_of()
+    policy = replace(spec.fleet.policy, max_evictions=count)
+    return replace(spec, fleet=replace(spec.fleet, policy=policy))
+
+
+@pytest.mark.parametrize(
+    ("allowed", "confirmed", "refusals"),
+    [(None, None, 0), (2, None, 0), (1, None, 1), (0, 2, 0), (0, 1, 1), (5, 1, 1)],
+)
+def test_guard_refuses_more_evictions_than_allowed_or_confirmed(
+    allowed: int | None, confirmed: int | None, refusals: int
+) -> None:
+    plan = guard_disruption(allowing(allowed), plan_of(DRAINED), effects_of(BUSY, DRAINED), confirmed)
+    assert [one.reason for one in plan.refusals] == [Refused.DISRUPTION] * refusals
+    assert plan.is_refused(EAST) is bool(refusals)
+
+
+def test_guard_refuses_evictions_that_cannot_be_counted() -> None:
+    effects = _found(lost_cluster("east"), DRAINED)
+    plan = guard_disruption(allowing(3), plan_of(DRAINED), effects)
+    assert plan.refusals[0].problem.startswith("how many is not known: the cluster was not observed")
+    assert guard_disruption(allowing(3), plan_of(change(team_queue("4"))), effects).refusals == ()
+
+
+def test_text_cuts_long_lists_with_a_count() -> None:
+    busy = [team_queue("99", "24"), local_queue_of("a"), *(running(f"job-{number}") for number in range(12))]
+    lines = list(effects_lines(effects_of(busy, change(team_queue("50", "24", stopPolicy="HoldAndDrain")))))
+    assert lines[0] == "who is affected"
+    assert sum(line.startswith("  evicted: east/Job/team/job-") for line in lines) == 10
+    assert "  evicted: and 2 more" in lines
+    quota = "  east  a  default  cpu  nominal 99 -> 50, with borrowing 99 -> 50, lends up to 99 -> 50, 24 in use"
+    assert lines[-2:] == ["quota", quota]
+
+
+def test_comment_counts_who_loses_and_who_gains() -> None:
+    lines = list(effects_markdown(effects_of(BUSY, DRAINED)))
+    assert lines[0] == "**Who is affected**: 2 workloads lose something, 0 gain"
+    assert lines[2].startswith("- evicted: east/Job/team/one (queue a): ClusterQueue a gets stopPolicy")
