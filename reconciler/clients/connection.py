@@ -44,6 +44,44 @@ def decoded(text: bytes) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
+def is_answer(found: Mapping[str, Any], path: str) -> bool:
+    """Whether a 200 has the shape of what was requested: the object of that name, or the kinds of a group version.
+
+    A proxy or a login page may answer 200 for anything, also with JSON that has a kind.
+    """
+    kind = KIND_OF_PATH.match(path)
+    if kind is None:
+        return True
+    if not kind["plural"]:
+        return found.get("kind") == "APIResourceList" and _has_kinds(found.get("resources"))
+    if "/" not in path[kind.end() :]:
+        return True  # a collection: `is_list`
+    metadata = found.get("metadata")
+    return isinstance(metadata, dict) and metadata.get("name") in unquote(path).split("/")
+
+
+def _has_kinds(resources: Any) -> bool:
+    return isinstance(resources, list) and all(
+        isinstance(entry, dict) and entry.keys() >= {"name", "kind", "namespaced"} for entry in resources
+    )
+
+
+def is_list(found: Mapping[str, Any]) -> bool:
+    """Whether a 200 is a list of objects, each with a name: one without would count as a node without capacity."""
+    items = found.get("items")
+    return (
+        str(found.get("kind")).endswith("List")
+        and isinstance(found.get("metadata"), dict)
+        and isinstance(items, list)
+        and all(map(_has_name, items))
+    )
+
+
+def _has_name(item: Any) -> bool:
+    metadata = item.get("metadata") if isinstance(item, dict) else None
+    return isinstance(metadata, dict) and bool(metadata.get("name"))
+
+
 def is_not_found(answer: Mapping[str, Any] | None, path: str) -> bool:
     """Whether a 404 comes from the API server itself and is about the requested object.
 

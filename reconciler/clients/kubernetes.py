@@ -22,6 +22,8 @@ from reconciler.clients.connection import (
     Response,
     Sender,
     decoded,
+    is_answer,
+    is_list,
     is_not_found,
     refusal,
 )
@@ -115,7 +117,10 @@ class ApiServer:
             other.close()
 
     def get(self, path: str) -> dict[str, Any]:
-        return self._request("GET", path)
+        found = self._request("GET", path)
+        if not is_answer(found, path):
+            raise self._no_api_server(f"GET {path}: 200")
+        return found
 
     def read_text(self, path: str) -> str:
         """Get something that is not an object: metrics, a readiness check, the lines of a watch."""
@@ -140,11 +145,10 @@ class ApiServer:
         query = {"limit": str(PAGE)} | ({"labelSelector": selector} if selector else {})
         while True:
             answer = self._request("GET", path, query)
-            items, metadata = answer.get("items"), answer.get("metadata")
-            if not isinstance(items, list) or not isinstance(metadata, dict):
+            if not is_list(answer):
                 raise self._no_api_server(f"GET {path}: 200")
             yield answer
-            if not (token := metadata.get("continue")):
+            if not (token := answer["metadata"].get("continue")):
                 return
             query |= {"continue": token}
 
@@ -250,7 +254,7 @@ class ApiServer:
         group, _, version = api_version.rpartition("/")
         return tuple(
             ApiKind(group, version, entry["kind"], entry["name"], entry["namespaced"])
-            for entry in (answer or {}).get("resources", ())
+            for entry in (answer["resources"] if answer else ())
             if "/" not in entry["name"]
         )
 
@@ -291,10 +295,7 @@ class ApiServer:
             return True
         if not plural:
             return False
-        served = self._request("GET", root)
-        if served.get("kind") != "APIResourceList":
-            raise self._no_api_server(f"GET {root}: 200")
-        return plural not in {entry["name"] for entry in served.get("resources") or ()}
+        return plural not in {entry["name"] for entry in self.get(root)["resources"]}
 
     def _answer(
         self,

@@ -77,7 +77,17 @@ def test_404_that_is_not_an_api_servers_own_says_nothing_about_an_object(body: b
 
 
 @pytest.mark.parametrize(
-    "body", [b"{}", b'{"login": "https://sso"}', b'{"kind": "List"}', b'{"kind": "List", "items": null}']
+    "body",
+    [
+        b"{}",
+        b'{"login": "https://sso"}',
+        b'{"kind": "List"}',
+        b'{"kind": "List", "items": null}',
+        b'{"kind": "Login", "metadata": {}, "items": []}',
+        b'{"kind": "List", "metadata": {}, "items": [{}]}',
+        b'{"kind": "List", "metadata": {}, "items": ["x"]}',
+        b'{"kind": "List", "metadata": {}, "items": [{"metadata": {"namespace": "x"}}]}',
+    ],
 )
 def test_200_that_is_not_a_list_of_objects_is_a_cluster_error(body: bytes) -> None:
     with answering(200, body) as port:
@@ -87,6 +97,28 @@ def test_200_that_is_not_a_list_of_objects_is_a_cluster_error(body: bytes) -> No
             port.discover()
         (gap,) = probe(port, SetName("test", "kueue-system")).gaps
         assert "API server" in gap.why
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"kind": "Login"}',
+        b'{"kind": "Login", "metadata": null}',
+        b'{"kind": "Secret", "metadata": {"name": "other"}}',
+        b'{"kind": "APIResourceList", "resources": null}',
+        b'{"kind": "APIResourceList", "resources": [{"name": "secrets"}]}',
+        b'{"kind": "APIResourceList", "resources": ["secrets"]}',
+    ],
+)
+@pytest.mark.parametrize("path", ["/api/v1/namespaces/a/secrets/b", "/apis/kueue.x-k8s.io/v1beta2"])
+def test_200_of_another_shape_says_nothing_about_an_object_or_a_kind(body: bytes, path: str) -> None:
+    with answering(200, body) as port:
+        for ask in (port.get, port.find):
+            with pytest.raises(ClusterError, match="does not answer like an API server") as raised:
+                ask(path)
+            assert raised.value.status != 404
+        with pytest.raises(ClusterError, match="does not answer like an API server"):
+            port.kinds("kueue.x-k8s.io/v1beta2")
 
 
 @pytest.mark.parametrize("groups", [b"", b', "items": null', b', "items": ["x"]'])
