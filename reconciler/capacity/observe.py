@@ -26,6 +26,7 @@ from reconciler.capacity.recovery import recall_pools
 from reconciler.capacity.report import find_unobserved
 from reconciler.capacity.sources import Sources, find_sources, flavor_source, rules_for
 from reconciler.capacity.store import Kept, LedgerKey, find_ledger
+from reconciler.clients.kueue import list_kueue
 from reconciler.clients.protocols import BusClient, ClusterClient
 from reconciler.errors import ClusterError
 from reconciler.kueue.reading import as_list, as_text, at, quantity_at
@@ -36,20 +37,8 @@ from reconciler.spec.enums import CapacitySource
 from reconciler.spec.model import Cluster, Flavor, FleetSpec
 from reconciler.spec.roles import downsynced_queues, home_cluster
 
-VERSIONS = ("v1beta2", "v1beta1")
 Ports = Mapping[ClusterName, ClusterClient]
 MOST_NAMED = 5
-
-
-def list_kueue(client: ClusterClient, plural: str) -> tuple[Mapping[str, Any], ...]:
-    """Objects of Kueue in the newest version that is served; none where Kueue is not there."""
-    for version in VERSIONS:
-        try:
-            return tuple(client.list(f"/apis/kueue.x-k8s.io/{version}/{plural}"))
-        except ClusterError as error:
-            if error.status != 404:
-                raise
-    return ()
 
 
 def read_usage(cluster: ClusterName, queues: Iterable[Mapping[str, Any]]) -> Usage:
@@ -151,8 +140,8 @@ def _look_at(spec: FleetSpec, clients: Ports, sources: Sources, cluster: Cluster
     flavors: tuple[Mapping[str, Any], ...] = ()
     gaps: tuple[Gap, ...] = ()
     try:
-        queues = list_kueue(client, "clusterqueues")
-        flavors = list_kueue(client, "resourceflavors") if _has_pools(spec, cluster) else ()
+        queues = list_kueue(client, "ClusterQueue")
+        flavors = list_kueue(client, "ResourceFlavor") if _has_pools(spec, cluster) else ()
     except ClusterError as error:
         gaps = (Gap(cluster.name, LIVE_QUEUES, error.problem),)
     return _ObservedCluster(

@@ -9,7 +9,7 @@ from typing import Any
 
 from reconciler.capacity.cluster_metrics import find_report, read_metrics
 from reconciler.capacity.nodes import Node, read_amounts, read_node, requests_by_node
-from reconciler.capacity.observe import VERSIONS
+from reconciler.clients.kueue import list_kueue
 from reconciler.clients.protocols import ClusterClient
 from reconciler.errors import ClusterError
 from reconciler.kubestellar.copies import (
@@ -129,12 +129,12 @@ class _Found:
 
 def _look_at_manager(spec: FleetSpec, manager: Cluster, client: ClusterClient) -> _Found:
     wanted = {queue.name: placement_check(queue) for queue in downsynced_queues(spec)}
-    listed = _list_kueue(client, "admissionchecks", "AdmissionCheck")
+    listed = list_kueue(client, "AdmissionCheck")
     checks = {at(check, "metadata", "name"): check for check in listed}
     # Before the workloads: whatever such a queue let in before it was stopped is then among them.
-    closing = queues_to_close(spec, listed, partial(_list_kueue, client, "clusterqueues", "ClusterQueue"))
+    closing = queues_to_close(spec, listed, partial(list_kueue, client, "ClusterQueue"))
     queues = {*wanted, *(queue["metadata"]["name"] for queue in closing)}
-    every = _list_kueue(client, "workloads", "Workload", OWN_WORKLOADS)
+    every = list_kueue(client, "Workload", OWN_WORKLOADS)
     by_owner = {owner.uid: workload for workload in every if (owner := owner_of(workload)) is not None}
     meant = [workload for workload in every if at(workload, "status", "admission", "clusterQueue") in queues]
     uids = {owner.uid for workload in meant if (owner := owner_of(workload)) is not None}
@@ -189,19 +189,6 @@ def _kinds_of(spec: FleetSpec, workloads: Iterable[Manifest]) -> tuple[DownsyncK
     owners = {(owner.group, owner.kind) for workload in workloads if (owner := owner_of(workload)) is not None}
     settings = spec.fleet.kubestellar
     return tuple(kind for kind in settings.kinds if kind == JOB or (kind.group, kind.kind) in owners)
-
-
-def _list_kueue(client: ClusterClient, plural: str, kind: str, selector: str = "") -> tuple[Manifest, ...]:
-    """Objects of Kueue in the newest version that is served, each with its type."""
-    for version in VERSIONS:
-        api_version = f"{GROUP}/{version}"
-        try:
-            found = client.list(f"/apis/{api_version}/{plural}", selector)
-            return tuple({**one, "apiVersion": api_version, "kind": kind} for one in found)
-        except ClusterError as error:
-            if error.status != 404:
-                raise
-    return ()
 
 
 def _list_jobs(client: ClusterClient, kind: DownsyncKind, selector: str = QUEUE_LABEL) -> tuple[Mapping[str, Any], ...]:

@@ -24,7 +24,7 @@ from reconciler.kueue.resources import ORIGIN as COPIES
 from reconciler.kueue_config.model import FAILED, PREVIOUS, short_name
 from reconciler.kueue_config.observe import DEPLOYMENT, arguments_of, find_configuration, release_of
 from reconciler.multikueue.model import ClusterFacts, Links, Permission, WorkerRemovals
-from reconciler.multikueue.observe_removal import count_copies, list_kueue
+from reconciler.multikueue.observe_removal import count_copies, list_canonical
 from reconciler.multikueue.token import ORIGIN, ROLE_LABEL, SeenCredential, read_credential, role_name
 from reconciler.objects import IDENTITY, ClusterName, Gap, Manifest
 from reconciler.spec.enums import Dispatch, Role
@@ -241,7 +241,7 @@ def _with_former(facts: ClusterFacts, client: ClusterClient, fleet: str, manager
     if not (former and manager_uid) or former == manager_uid:
         return facts
     try:
-        return replace(facts, former_jobs=count_copies(list_kueue(client, "Workload", COPIES)))
+        return replace(facts, former_jobs=count_copies(list_canonical(client, "Workload", COPIES)))
     except ClusterError:
         return replace(facts, former_jobs=None)
 
@@ -266,7 +266,7 @@ def _facts(cluster: Cluster, clients: Ports, *, is_worker: bool, is_manager: boo
 
 def _has_copies(client: ClusterClient) -> bool:
     try:
-        return bool(list_kueue(client, "Workload", COPIES))
+        return bool(list_canonical(client, "Workload", COPIES))
     except ClusterError:
         return False
 

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+from reconciler.clients.kueue import list_kueue
 from reconciler.clients.protocols import ClusterClient
 from reconciler.errors import ClusterError
-from reconciler.kueue.kinds import GROUP, KIND_BY_NAME
+from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.kueue.resources import ORIGIN
 from reconciler.kueue.upgrade import to_canonical
@@ -18,7 +19,6 @@ from reconciler.spec.model import Cluster
 Address = tuple[str, str]
 MULTIKUEUE = f"{GROUP}/multikueue"
 UNKNOWN_WAY = "the fleet no longer knows how to reach it"
-_VERSIONS = ("v1beta2", "v1beta1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ def observe_removals(question: Question, clients: Mapping[ClusterName, ClusterCl
     if client is None:
         return WorkerRemovals(problem=question.lost.get(question.manager, "no connection"))
     try:
-        configs = [config for config in list_kueue(client, "MultiKueueConfig") if _concerns(config, question)]
+        configs = [config for config in list_canonical(client, "MultiKueueConfig") if _concerns(config, question)]
     except ClusterError as error:
         # A later list may succeed, but would find leaving workers whose workloads were not checked.
         return WorkerRemovals(problem=error.problem)
@@ -162,15 +162,15 @@ def _look_at_manager(client: ClusterClient) -> _Manager | None:
     try:
         checks = {
             check["metadata"]["name"]: as_text(at(check, "spec", "parameters", "name"))
-            for check in list_kueue(client, "AdmissionCheck")
+            for check in list_canonical(client, "AdmissionCheck")
             if at(check, "spec", "controllerName") == MULTIKUEUE
         }
-        queues = list_kueue(client, "ClusterQueue")
+        queues = list_canonical(client, "ClusterQueue")
         return _Manager(
             _queues_of_configs(queues, checks),
             frozenset(queue["metadata"]["name"] for queue in queues if holding_count(queue)),
-            _local_queues(list_kueue(client, "LocalQueue")),
-            tuple(read_sent(list_kueue(client, "Workload"))),
+            _local_queues(list_canonical(client, "LocalQueue")),
+            tuple(read_sent(list_canonical(client, "Workload"))),
         )
     except ClusterError:
         return None
@@ -202,10 +202,10 @@ def _look_at_workers(
             return RemoteWorkloads(problem=question.lost.get(name, UNKNOWN_WAY))
         try:
             # List the queues first: workloads that they admitted before they were stopped are then in the later list.
-            queues = list_kueue(client, "ClusterQueue")
+            queues = list_canonical(client, "ClusterQueue")
             own = frozenset(queue["metadata"]["name"] for queue in queues if _is_member(queue, question.members[name]))
-            local_queues = _local_queues(list_kueue(client, "LocalQueue"))
-            return read_remote(queues, own, local_queues, list_kueue(client, "Workload"))
+            local_queues = _local_queues(list_canonical(client, "LocalQueue"))
+            return read_remote(queues, own, local_queues, list_canonical(client, "Workload"))
         except ClusterError as error:
             return RemoteWorkloads(problem=error.problem)
 
@@ -252,21 +252,11 @@ def _is_member(manifest: Manifest, selector: str) -> bool:
     return as_map(at(manifest, "metadata", "labels")).get(label) == value
 
 
-def list_kueue(client: ClusterClient, kind: str, selector: str = "") -> tuple[Manifest, ...]:
-    """All objects of a kind, optionally by selector, in the newest version; none if the kind is not served."""
-    plural = KIND_BY_NAME[kind].plural
-    for version in _VERSIONS:
-        try:
-            found = tuple(client.list(f"/apis/{GROUP}/{version}/{plural}", selector))
-        except ClusterError as error:
-            if error.status == 404:
-                continue
-            raise
-        return tuple(_canonical(entry, f"{GROUP}/{version}", kind) for entry in found)
-    return ()
+def list_canonical(client: ClusterClient, kind: str, selector: str = "") -> tuple[Manifest, ...]:
+    """All objects of a kind, optionally by selector, in the form of the canonical version."""
+    return tuple(_canonical(entry) for entry in list_kueue(client, kind, selector))
 
 
-def _canonical(entry: Manifest, api_version: str, kind: str) -> Manifest:
-    typed = {**entry, "apiVersion": api_version, "kind": kind}
+def _canonical(entry: Manifest) -> Manifest:
     # The conversion drops metadata and status, which are needed here too.
-    return {**to_canonical(typed).manifest, "metadata": entry["metadata"], "status": entry.get("status") or {}}
+    return {**to_canonical(entry).manifest, "metadata": entry["metadata"], "status": entry.get("status") or {}}

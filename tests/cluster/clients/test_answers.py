@@ -1,10 +1,16 @@
 """What a real API server says of things that are not there, and of what it serves."""
 
+import json
+
 import pytest
 
 from reconciler.clients import kubernetes
+from reconciler.clients.kubernetes import ApiServer
+from reconciler.clients.kueue import list_kueue
 from reconciler.errors import ClusterError
+from reconciler.objects import ClusterName
 from reconciler.sandbox.fleet import Sandbox
+from tests.cluster.faults.proxy import Deed, Fault, proxied
 
 
 @pytest.mark.parametrize(
@@ -47,3 +53,30 @@ def test_older_forms_of_discovery_name_the_same_kinds(
             api.discover()
         return
     assert set(api.discover()) == newest
+
+
+@pytest.mark.parametrize("kinds", [("workloads", "queues"), ("queues",)])
+def test_kind_of_kueue_that_only_an_unknown_version_serves_is_not_an_empty_list(
+    fleet: Sandbox, kinds: tuple[str, ...]
+) -> None:
+    """As with a Kueue after v1beta2: what is not listed must not count as what is not there."""
+    group = "kueue.x-k8s.io"
+    newer = {"kind": "APIGroup", "name": group, "versions": [{"groupVersion": f"{group}/v1", "version": "v1"}]}
+    served = {
+        "kind": "APIResourceList",
+        "groupVersion": f"{group}/v1",
+        "resources": [{"name": name, "kind": name, "namespaced": True} for name in kinds],
+    }
+    gone = {"kind": "Status", "reason": "NotFound", "message": "the server could not find the requested resource"}
+    with proxied(fleet, "manager") as proxy:
+        proxy.inject(
+            Fault(Deed.ANSWER, f"{group}/v1beta[12]/workloads", "GET", status=404, page=json.dumps(gone), times=2),
+            Fault(Deed.ANSWER, f"/apis/{group}$", "GET", status=200, page=json.dumps(newer)),
+            Fault(Deed.ANSWER, f"/apis/{group}/v1$", "GET", status=200, page=json.dumps(served)),
+        )
+        api = ApiServer(ClusterName("manager"), proxy.access)
+        if "workloads" not in kinds:
+            assert list_kueue(api, "Workload") == ()
+            return
+        with pytest.raises(ClusterError, match=f"Workload is served only in {group}/v1, which this kfleet does not"):
+            list_kueue(api, "Workload")
