@@ -20,6 +20,8 @@ log = logging.getLogger(__name__)
 
 # Tokens in files and Secrets change; an old one may be used for so many seconds.
 OPENED_FOR = 60.0
+# A connection without the record of removed clusters places no job and deletes nothing, so kfleet connects again soon.
+OPENED_UNREAD_FOR = 1.0
 
 
 class Pauses:
@@ -89,7 +91,7 @@ class Clusters:
             server.close()
 
     def _open(self, spec: FleetSpec) -> Connections:
-        if self._opened and self._opened[1] == spec.revision and time.monotonic() - self._opened[0] < OPENED_FOR:
+        if self._opened and self._opened[1] == spec.revision and not self._is_due(*self._opened):
             return self._opened[2]
         opened = connect(spec, self._timeout)
         opened.close()
@@ -101,6 +103,9 @@ class Clusters:
         # The time after connecting: slow logins must not be due again as soon as they are done.
         self._opened = (time.monotonic(), spec.revision, opened)
         return opened
+
+    def _is_due(self, since: float, _revision: str, opened: Connections) -> bool:
+        return time.monotonic() - since >= (OPENED_UNREAD_FOR if opened.unread else OPENED_FOR)
 
     def _follow(self, clients: Iterable[ApiServer]) -> None:
         """A watched server per cluster; the existing one is kept if its access has not changed."""

@@ -46,11 +46,8 @@ def _has_guard(served: Manifest | None) -> bool:
 
 
 def has_policies(client: ClusterClient) -> bool:
-    """Whether KubeStellar is there: a question that needs no right of its own."""
-    try:
-        return client.find(f"/apis/{API_GROUP}/v1alpha1") is not None
-    except ClusterError:
-        return False
+    """Whether KubeStellar is there. Only the API server's own 404 says no; the question needs no right of its own."""
+    return client.find(f"/apis/{API_GROUP}/v1alpha1") is not None
 
 
 def observe_inventory(client: ClusterClient) -> ManagedClusters:

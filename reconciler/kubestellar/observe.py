@@ -45,19 +45,25 @@ Copies = Mapping[Ref, Progress]
 
 
 def observe_placements(
-    spec: FleetSpec, clients: Ports, removed: tuple[Cluster, ...] = (), lost: Mapping[ClusterName, str] | None = None
+    spec: FleetSpec,
+    clients: Ports,
+    removed: tuple[Cluster, ...] = (),
+    lost: Mapping[ClusterName, str] | None = None,
+    unopened: str = "",
 ) -> ObservedPlacements | None:
     """None where KubeStellar serves no queue and is not there to have served one, or the manager cannot be asked.
 
     `removed` are clusters that are no longer in git and may still have copies; `lost` says why some are not connected.
+    `unopened` is why not all of them are known: a job that has left one would count as one without a copy.
     """
     manager, workers = spec.manager, Workers(spec, clients, removed, lost or {})
     if manager is None or manager.name not in clients:
         return None
-    if not downsynced_queues(spec) and not has_policies(clients[manager.name]):
-        return None
     now = datetime.now(UTC)
     try:
+        if not downsynced_queues(spec) and not has_policies(clients[manager.name]):
+            return None
+        _require_all_workers(manager, unopened)
         found = _look_at_manager(spec, manager, clients[manager.name])
         emptying = find_emptying(workers, clients[manager.name])
     except ClusterError as error:
@@ -86,6 +92,11 @@ def observe_placements(
         ends=ends,
         downsynced=downsynced,
     )
+
+
+def _require_all_workers(manager: Cluster, unopened: str) -> None:
+    if unopened:
+        raise ClusterError(manager.name, unopened)
 
 
 def _completed(job: QueuedJob, progress: Copies, former: Mapping[Ref, Former]) -> QueuedJob:

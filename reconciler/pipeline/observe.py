@@ -19,7 +19,7 @@ from reconciler.objects import ClusterName, Gap
 from reconciler.pipeline.capacity import NOW, ObserveOptions, observe_sources, read_master_queues
 from reconciler.pipeline.load import Revision
 from reconciler.pipeline.model import Snapshot, with_capacity
-from reconciler.pipeline.removal import find_removed, observe_worker_removals
+from reconciler.pipeline.removal import find_removed, observe_worker_removals, why_unopened
 from reconciler.snapshot.model import Observations
 from reconciler.spec.enums import Role
 from reconciler.spec.model import Cluster, FleetSpec
@@ -36,7 +36,8 @@ class Connections:
     """A client for each cluster that could be opened, and a Gap for each of the others.
 
     `removed` are clusters that the spec no longer names; `lost` says why some clusters cannot be reached. `taken_at` is
-    the time of the snapshot from which the clients answer.
+    the time of the snapshot from which the clients answer. `unread` is why the record of removed clusters could not be
+    read.
     """
 
     clients: Mapping[ClusterName, ApiServer]
@@ -45,6 +46,7 @@ class Connections:
     lost: Mapping[ClusterName, str] = field(default_factory=dict)
     opener: Opener = open_cluster
     taken_at: datetime | None = None
+    unread: str = ""
 
     @property
     def now(self) -> datetime:
@@ -106,7 +108,7 @@ def connect(
     removed = find_removed(spec, clients)
     lost |= removed.doubtful
     open_all(cluster for cluster in removed.clusters if cluster.name not in removed.doubtful)
-    return Connections(clients, gaps, removed.clusters, lost, open_client, taken_at)
+    return Connections(clients, gaps, removed.clusters, lost, open_client, taken_at, removed.unread)
 
 
 def observe(
@@ -121,10 +123,12 @@ def observe(
     clients = connections.clients
     spec = options.spec or read_master_queues(revision.spec, clients)
     probe = probe_clusters(spec, connections.removed, clients)
-    removals = observe_worker_removals(spec, clients, connections.removed, connections.lost, probe)
+    manager = probe.views.get(spec.manager.name) if spec.manager else None
+    unopened = why_unopened(spec, connections.removed, manager, connections.unread)
+    removals = observe_worker_removals(spec, clients, connections.removed, connections.lost, probe, unopened)
     features = _observe_features(spec, connections, removals, rotations, is_thorough=is_thorough)
     capacity = observe_sources(spec, clients, options)
-    placements = observe_placements(spec, clients, connections.removed, connections.lost)
+    placements = observe_placements(spec, clients, connections.removed, connections.lost, unopened)
     observations = with_capacity(spec, features, capacity)
     if placements:
         observations = replace(observations, downsynced=placements.downsynced)

@@ -23,10 +23,14 @@ UNVERIFIED = (
 
 @dataclass(frozen=True, slots=True)
 class RemovedClusters:
-    """Clusters that were removed from the spec; `doubtful` are those whose address kfleet did not write."""
+    """Clusters that were removed from the spec; `doubtful` are those whose address kfleet did not write.
+
+    `unread` is why the manager's record could not be read: then there may be more of them.
+    """
 
     clusters: tuple[Cluster, ...] = ()
     doubtful: Mapping[ClusterName, str] = field(default_factory=dict)
+    unread: str = ""
 
 
 def find_removed(spec: FleetSpec, clients: Mapping[ClusterName, ApiServer]) -> RemovedClusters:
@@ -36,9 +40,9 @@ def find_removed(spec: FleetSpec, clients: Mapping[ClusterName, ApiServer]) -> R
     set_name = SetName(spec.fleet.name, spec.manager.kueue.namespace)
     try:
         inventory = read_inventory(client, set_name, is_manager=True) or Inventory()
-    except ClusterError:
+    except ClusterError as error:
         # The probe of the manager reports the error, and no record is dropped.
-        return RemovedClusters()
+        return RemovedClusters(unread=f"the record of removed clusters could not be read ({error.problem})")
     known = {cluster.name for cluster in spec.clusters}
     gone = {name: address for name, address in inventory.addresses.items() if name not in known}
     doubt = UNVERIFIED.format(namespace=set_name.namespace, annotation=set_name.digests)
@@ -48,15 +52,18 @@ def find_removed(spec: FleetSpec, clients: Mapping[ClusterName, ApiServer]) -> R
     )
 
 
-def why_unopened(spec: FleetSpec, removed: tuple[Cluster, ...], manager: ClusterView | None) -> str:
+def why_unopened(spec: FleetSpec, removed: tuple[Cluster, ...], manager: ClusterView | None, unread: str = "") -> str:
     """Why not all removed clusters are known: the manager's record has one that the first read did not have.
 
-    The probe decides. Otherwise a cluster whose record could not be read in time would count as one without jobs.
+    The probe decides; if it failed too, `unread` is the problem of the first read. Otherwise a cluster whose record
+    could not be read in time would count as one without jobs.
     """
+    if manager is None or not manager.is_reachable:
+        return unread
     known = {cluster.name for cluster in (*spec.clusters, *removed)}
-    recorded = manager.inventory.addresses if manager and manager.inventory else {}
+    recorded = manager.inventory.addresses if manager.inventory else {}
     missing = [name for name in sorted(recorded) if name not in known]
-    return f"how to reach {', '.join(missing)} was not recorded when kfleet started, and is now" if missing else ""
+    return f"how to reach {', '.join(missing)} was not known when kfleet connected" if missing else ""
 
 
 def observe_worker_removals(
@@ -65,12 +72,16 @@ def observe_worker_removals(
     removed: tuple[Cluster, ...],
     lost: Mapping[ClusterName, str],
     probe: Probe,
+    unopened: str = "",
 ) -> WorkerRemovals | None:
-    """What removed workers wait for. A name that leads to the API server of another name waits for nothing."""
+    """What removed workers wait for. A name that leads to the API server of another name waits for nothing.
+
+    `unopened` is why not all removed clusters are known.
+    """
     if spec.manager is None:
         return None
-    if problem := why_unopened(spec, removed, probe.views.get(spec.manager.name)):
-        return WorkerRemovals(problem=problem)
+    if unopened:
+        return WorkerRemovals(problem=unopened)
     shared = probe.shared
     members = {
         cluster.name: f"{MEMBER_LABEL}={SetName(spec.fleet.name, cluster.kueue.namespace).id}"

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from reconciler.sandbox.fleet import Sandbox
+from tests import fast_yaml
 from tests.builders import Document, labelled_flavor, queue, quota
+from tests.cluster.faults.proxy import Deed, Fault, FaultProxy, proxied
 from tests.cluster.kubestellar.downsynced import (
     KUBESTELLAR,
     NAMESPACE,
@@ -86,6 +88,19 @@ def stick(fleet: Downsynced, name: str, cluster: str, finalizers: list[str]) -> 
         fleet.live_fleet.api(cluster).patch(path, {"metadata": {"finalizers": finalizers}})
 
 
+def commit_behind(fleet: Downsynced, proxy: FaultProxy, *changed: Document) -> None:
+    """Commit a fleet whose manager kfleet reaches through a proxy."""
+    live_fleet = fleet.live_fleet
+    live_fleet.write(*(changed or documents()), policy=MANY_DELETES)
+    path = live_fleet.folder / "fleet" / "fleet.yaml"
+    written = [*fast_yaml.safe_load_all(path.read_text())]
+    manager = next(one for one in written if one["kind"] == "Cluster" and one["metadata"]["name"] == "manager")
+    kubeconfig = proxy.kubeconfig(live_fleet.folder.parent / "proxy.yaml")
+    manager["spec"]["access"] = {"context": "manager", "kubeconfig": str(kubeconfig)}
+    path.write_text(fast_yaml.safe_dump_all(written))
+    live_fleet.commit_all()
+
+
 def has_policy(fleet: Downsynced, cluster: str) -> bool:
     return fleet.manager.find(f"{KUBESTELLAR}/bindingpolicies/kfleet-{cluster}") is not None
 
@@ -119,6 +134,46 @@ def test_worker_out_of_git_keeps_policy_and_memory_until_its_copy_was_seen_gone(
     eventually(lambda: fleet.job(name, first) is None)
     apply_until(fleet, lambda: fleet.label(name) == other)
     apply_until(fleet, lambda: not has_policy(fleet, first))
+
+
+@pytest.mark.parametrize("times", [1, 2], ids=["when connecting", "when connecting and probing"])
+def test_failed_read_of_the_inventory_takes_no_policy_and_places_no_job_again(
+    fleet: Downsynced, name: str, times: int
+) -> None:
+    first = running(fleet, name)
+    stick(fleet, name, first, [STUCK])
+    unread = Fault(Deed.ANSWER, f"/configmaps/{fleet.live_fleet.set_name.name}$", "GET", status=502, times=times)
+    try:
+        del fleet.live_fleet.contexts[first]
+        with proxied(fleet.live_fleet.sandbox, "manager") as proxy:
+            commit_behind(fleet, proxy)
+            for label in (first, ""):
+                proxy.inject(unread)
+                blind = fleet.live_fleet.apply("--wait", "0")
+                assert (blind.code, fleet.label(name), has_policy(fleet, first)) == (4, label, True), blind
+                explained = explained_behind(fleet, proxy, unread, name)
+                assert "the record of removed clusters could not be read" in explained
+                proxy.let_go()
+                assert fleet.live_fleet.apply("--wait", "0").code == 0
+                assert (fleet.label(name), has_policy(fleet, first)) == ("", True)
+    finally:
+        stick(fleet, name, first, [])
+
+
+def explained_behind(fleet: Downsynced, proxy: FaultProxy, fault: Fault, name: str) -> str:
+    proxy.inject(fault)
+    explained = fleet.live_fleet.run(f"explain workload {NAMESPACE}/{name}")
+    assert explained.code == 1
+    return explained.err
+
+
+def test_question_for_kubestellar_that_a_proxy_answers_takes_no_policy(fleet: Downsynced, name: str) -> None:
+    cluster = running(fleet, name)
+    with proxied(fleet.live_fleet.sandbox, "manager") as proxy:
+        commit_behind(fleet, proxy, *elsewhere())
+        proxy.inject(Fault(Deed.ANSWER, "/apis/control.kubestellar.io/v1alpha1$", "GET", status=502))
+        blind = fleet.live_fleet.apply("--wait", "0")
+        assert (blind.code, fleet.label(name), has_policy(fleet, cluster)) == (4, cluster, True), blind
 
 
 def elsewhere(**spec: Any) -> tuple[Document, ...]:
