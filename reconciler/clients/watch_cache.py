@@ -73,6 +73,12 @@ class WatchedServer(ApiServer):
             followed = tuple(self._collections.values())
         return bool([collection for collection in followed if collection.doubt(seconds)])
 
+    def silence(self) -> float:
+        """Return the longest silence of an open watch in seconds. More than a bookmark's minute means half open."""
+        with self._lock:
+            followed = tuple(self._collections.values())
+        return max((collection.silence() for collection in followed), default=0.0)
+
     def find(self, path: str) -> dict[str, Any] | None:
         found = super().find(path)
         if found is None:

@@ -234,6 +234,12 @@ class Collection:
             self._is_doubted = self._is_doubted or is_quiet
             return is_quiet
 
+    def silence(self) -> float:
+        """Return the seconds since the server was last heard; 0 without a watch, which is listed each time."""
+        with self._lock:
+            is_open = self._watch is Watch.OPEN
+            return time.monotonic() - max(self._heard, self._listed_at) if is_open else 0.0
+
     def _is_selected(self, item: Object) -> bool:
         labels = item["metadata"].get("labels") or {}
         label, equals, value = self.selector.removeprefix("!").partition("=")

@@ -85,6 +85,10 @@ class Clusters:
         """Make watch caches list again that have had no event for so long; returns whether there are any."""
         return bool([server for server in self._servers.values() if server.doubt(seconds)])
 
+    def silences(self) -> Mapping[ClusterName, float]:
+        """The longest silence of a watch of each cluster, in seconds."""
+        return {name: server.silence() for name, server in self._servers.items()}
+
     def close(self) -> None:
         self._ended.set()
         for server in self._servers.values():

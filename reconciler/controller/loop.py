@@ -62,8 +62,8 @@ class _Loop:
     def __init__(self, settings: RunSettings, stop: threading.Event) -> None:
         self._settings, self._stop = settings, stop
         self._wakeups = Wakeups()
-        self._metrics = Metrics(lambda: self._revisions.state, self._fleet_name)
         self._clusters = Clusters(settings.timeout, self._wakeups.wake)
+        self._metrics = Metrics(lambda: self._revisions.state, self._fleet_name, self._clusters.silences)
         self._revisions = Revisions(settings.source, settings.git_interval, self._wakeups.wake, settings.trust)
         self._cycle = Cycle(self._clusters, self._wakeups.wake)
         self._reporter = StatusReporter(self._clusters, _commits(settings))

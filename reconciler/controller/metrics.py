@@ -1,7 +1,7 @@
 """The Prometheus metrics of kfleet. Most of them are computed from the last cycle at scrape time."""
 
 from collections import Counter as Tally
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,7 +14,7 @@ from reconciler.controller.cycle import CycleReport
 from reconciler.controller.revisions import GitState
 from reconciler.controller.triggers import PushResult
 from reconciler.kueue.reading import as_list, as_text, at, quantity_at
-from reconciler.objects import Manifest
+from reconciler.objects import ClusterName, Manifest
 from reconciler.quantity import Quantity
 from reconciler.snapshot.model import PoolKey
 
@@ -23,9 +23,17 @@ _NANO = 10**9
 
 
 class Metrics(Collector):
-    def __init__(self, git: Callable[[], GitState] = GitState, fleet: Callable[[], str] = str) -> None:
-        """`git` returns the state of the repository, `fleet` the name of its fleet, or an empty text."""
-        self._git, self._fleet = git, fleet
+    def __init__(
+        self,
+        git: Callable[[], GitState] = GitState,
+        fleet: Callable[[], str] = str,
+        silences: Callable[[], Mapping[ClusterName, float]] = dict,
+    ) -> None:
+        """`git` returns the state of the repository, `fleet` the name of its fleet, or an empty text.
+
+        `silences` returns the longest silence of a watch of each cluster, in seconds.
+        """
+        self._git, self._fleet, self._silences = git, fleet, silences
         self.registry = CollectorRegistry()
         self.is_leader = False
         self._last: CycleReport | None = None
@@ -65,6 +73,7 @@ class Metrics(Collector):
         report = self._last
         if report is not None:
             yield from _plan_metrics(report)
+            yield self._silence_metric()
             yield from _health_metrics(report)
             yield from _quota_metrics(report)
             yield from _capacity_metrics(report)
@@ -78,6 +87,14 @@ class Metrics(Collector):
         age = GaugeMetricFamily("kfleet_fetch_age_seconds", "Time since the repository was last fetched.")
         age.add_metric((), state.age.total_seconds())
         yield from (refused, known, age)
+
+    def _silence_metric(self) -> Metric:
+        silence = GaugeMetricFamily(
+            "kfleet_watch_silence_seconds", "Longest silence of an open watch.", labels=("cluster",)
+        )
+        for name, seconds in self._silences().items():
+            silence.add_metric((name,), seconds)
+        return silence
 
     def describe(self) -> tuple[Metric, ...]:
         """No descriptions: without this method the registry would collect all metrics on registration."""

@@ -7,6 +7,7 @@ jobs and waits until its running workloads have ended. Only drainOnDelete on the
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from reconciler.kubestellar.model import Verb
 from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.kinds import GROUP as KUEUE_GROUP
 from reconciler.kueue.reading import as_text, at, quantity_at
@@ -26,6 +27,7 @@ from reconciler.state.queues import FIELD, HOLD, is_queue, is_stopped
 # Deleting one of these deletes everything in it, including jobs of other users.
 RELEASED_KINDS = {"Namespace", "CustomResourceDefinition"}
 MOST_NAMED = 3
+_PLACING = {Verb.PLACE, Verb.MOVE, Verb.WITHDRAW}
 _GOING = {Reason.GONE, Reason.STOPPED, Reason.IN_USE}
 
 Referrers = Mapping[Name, tuple[str, ...]]
@@ -214,7 +216,8 @@ def _bare(live: Manifest) -> Manifest:
 
 
 def takes_away(plan: Plan) -> bool:
-    return any(_takes_away(change) for change in plan.writes)
+    """Whether a plan takes something away, or lets a job run where its former copy may still be."""
+    return any(map(_takes_away, plan.writes)) or any(step.verb in _PLACING for step in plan.placements)
 
 
 def _takes_away(change: Change) -> bool:

@@ -65,6 +65,15 @@ def test_replica_that_does_not_lead_shows_nothing_of_what_it_saw() -> None:
     assert b'kfleet_leader{fleet="science"} 0.0' in shown and b"kfleet_revision_info" not in shown
 
 
+def test_longest_silence_of_the_watches_of_a_cluster_is_shown() -> None:
+    computed = load_files(read_files(Source(str(ROOT))))
+    metrics = Metrics(silences=lambda: {ClusterName("east"): 42.0})
+    text = 'kfleet_watch_silence_seconds{cluster="east"} 42.0'
+    assert text not in generate_latest(metrics.registry).decode()
+    metrics.note(report_of(render_offline(computed), Plan("f", "abc", (), ())))
+    assert text in generate_latest(metrics.registry).decode()
+
+
 def test_repository_that_cannot_be_fetched_is_shown() -> None:
     metrics = Metrics(lambda: GitState(is_known=False, problem="cannot be fetched", age=timedelta(seconds=90)))
     shown = generate_latest(metrics.registry).decode()

@@ -1,6 +1,7 @@
 """A collection that is followed: what others do arrives, what we do is known at once, a break is no emptiness."""
 
 from concurrent.futures import ThreadPoolExecutor
+from time import sleep
 
 import pytest
 
@@ -127,3 +128,14 @@ def test_list_counts_more_than_what_was_written_or_told_before_it() -> None:
     nodes.end_own("/api/v1/nodes/n", node_at(5))
     assert not nodes.take({"type": "ADDED", "object": node_at(6)})
     assert nodes.items() == [] and nodes.version == "9"
+
+
+def test_silence_of_a_collection_counts_while_its_watch_is_open() -> None:
+    nodes = followed("5", node_at(4))
+    sleep(0.2)
+    before = nodes.silence()
+    assert before >= 0.2
+    nodes.take({"type": "BOOKMARK", "object": node_at(6)})
+    assert nodes.silence() < before
+    nodes.note_loss()
+    assert nodes.silence() == 0

@@ -1,9 +1,12 @@
 """Which plans take something away, so that nothing may be a guess."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from reconciler.kubestellar.model import Verb
+from reconciler.kubestellar.plan import PlacementStep
 from reconciler.objects import ClusterName, Ref
 from reconciler.plan.model import Action, Cause, Change, ClusterPlan, FieldChange, Plan, Reason
 from reconciler.plan.prune import takes_away
@@ -54,6 +57,15 @@ def test_plan_that_deletes_takes_something_away(action: Action, is_taking: bool)
 )
 def test_update_takes_something_away_unless_it_adds_or_grows(old: Any, new: Any, is_taking: bool) -> None:  # noqa: FBT001
     assert takes_away(plan_with(QUEUE, Action.UPDATE, field("1", "2"), field(old, new))) is is_taking
+
+
+@pytest.mark.parametrize(
+    ("verb", "is_taking"),
+    [(verb, verb in {Verb.PLACE, Verb.MOVE, Verb.WITHDRAW}) for verb in Verb],
+)
+def test_placement_that_moves_a_job_is_no_guess_either(verb: Verb, is_taking: bool) -> None:  # noqa: FBT001
+    step = PlacementStep(Ref(EAST, "batch", "Job", "team", "a"), verb, "there is room")
+    assert takes_away(replace(plan_with(QUEUE, Action.KEEP), placements=(step,))) is is_taking
 
 
 def test_update_of_other_kinds_takes_nothing_away() -> None:
