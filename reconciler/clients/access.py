@@ -7,9 +7,11 @@ A kubeconfig in a Secret comes from a cluster, so it is untrusted data: it may n
 """
 
 import os
+import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,8 @@ from reconciler.objects import ClusterName
 from reconciler.spec.model import Cluster, SecretRef
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+# The kubernetes package shares files with private keys among logins, and would leave them until the process ends.
+_FILES_OF_LIBRARY = threading.Lock()
 _ASKED_FOR = {"auth-provider", "username", "password"}
 # Fields that a kubeconfig from a cluster may not contain: commands, local files, and other ways to escape it.
 _NOT_INLINE = {
@@ -87,6 +91,8 @@ def _read_access(kubeconfig: Kubeconfig, context: str) -> ClusterLogin:
         is_unverified=bool(server.get("insecure-skip-tls-verify")),
         server_name=server_name,
         proxy=proxy,
+        expires=login.expires,
+        renew=partial(_read_access, kubeconfig, chosen) if login.expires else None,
     )
 
 
@@ -105,14 +111,24 @@ def _ask_library(kubeconfig: Kubeconfig, context: str, user: Mapping[str, Any]) 
     from kubernetes import client, config  # noqa: PLC0415  (takes a second; see the top of this file)
 
     found = client.Configuration()
-    try:
-        loader = config.kube_config.KubeConfigLoader(
-            dict(kubeconfig.content), active_context=context, config_base_path=str(kubeconfig.folder)
-        )
-        loader.load_and_set(found)
-    except Exception as error:
-        # The package does not wrap the exceptions of plugins and providers.
-        raise kubeconfig.wrong(f"cannot log in with context {context!r}: {error}") from error
+    with _FILES_OF_LIBRARY:
+        try:
+            loader = config.kube_config.KubeConfigLoader(
+                dict(kubeconfig.content), active_context=context, config_base_path=str(kubeconfig.folder)
+            )
+            loader.load_and_set(found)
+            return _of_library(kubeconfig, context, user, found)
+        except ClusterError:
+            raise
+        except Exception as error:
+            # The package does not wrap the exceptions of plugins and providers.
+            raise kubeconfig.wrong(f"cannot log in with context {context!r}: {error}") from error
+        finally:
+            config.kube_config._cleanup_temp_files()  # noqa: SLF001  (it has no public name)
+
+
+def _of_library(kubeconfig: Kubeconfig, context: str, user: Mapping[str, Any], found: Any) -> ClusterLogin:
+    """`found` is the Configuration of the kubernetes package."""
     if _ASKED_FOR & user.keys() and not found.api_key and not found.cert_file:
         # The package only logs that a plugin failed; the request would then be anonymous.
         how = ", ".join(sorted(_ASKED_FOR & user.keys()))

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol, cast
 from urllib.parse import unquote
 
@@ -21,6 +21,7 @@ from reconciler.objects import ClusterName
 NO_ANSWER = "no answer in time"
 NO_API_SERVER = "does not answer like an API server"
 UNAUTHORIZED, NOT_FOUND = 401, 404
+RENEWED_BEFORE = timedelta(seconds=10)  # before its end; a write in flight must not outlive its credential
 KIND_OF_PATH = re.compile(
     r"(?P<root>/api/v1|/apis/(?P<group_version>[^/]+/[^/]+))(?:/(?:namespaces/[^/]+/(?=[^/]))?(?P<plural>[^/]+))?"
 )
@@ -223,7 +224,7 @@ class Connection:
     def __init__(self, cluster: ClusterName, access: ClusterLogin, timeout: timedelta, connections: int) -> None:
         self.cluster, self.access, self.timeout = cluster, access, timeout.total_seconds()
         self.silence = Silence(timeout)
-        self._probing = threading.Lock()
+        self._probing, self._renewing, self._connections = threading.Lock(), threading.Lock(), connections
         try:
             self._pool = new_pool(access, connections)
         except ValueError as error:
@@ -237,7 +238,7 @@ class Connection:
 
     def as_user(self, token: str) -> "Connection":
         """Return a separate connection: this one may have authenticated with a certificate."""
-        access = replace(self.access, token=token, client_certificate="", client_key="")
+        access = replace(self.access, token=token, client_certificate="", client_key="", expires=None, renew=None)
         return Connection(self.cluster, access, timedelta(seconds=self.timeout), 1)
 
     def send(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> urllib3.BaseHTTPResponse:
@@ -245,6 +246,7 @@ class Connection:
         bare, started = path.partition("?")[0], time.monotonic()
         if method == "GET" and self.silence.is_kept(bare):
             raise ClusterError(self.cluster, f"GET {bare}: not retried yet, because there was {NO_ANSWER}")
+        self._renew_login()
         said: int | str = NO_ANSWER
         try:
             answer = self._answer(method, self.access.server + path, {**headers, **self.access.headers}, body)
@@ -262,6 +264,27 @@ class Connection:
         else:
             self.silence.note_answer(bare if method == "GET" else "")
         return answer
+
+    def _renew_login(self) -> None:
+        """Ask a plugin again shortly before its credential expires. If it fails, the old one serves to its end."""
+        if not self._is_expiring():
+            return
+        with self._renewing:
+            if self.access.renew is None or not self._is_expiring():
+                return
+            try:
+                access = self.access.renew()
+            except ClusterError:
+                if self.access.expires is None or self.access.expires <= datetime.now(UTC):
+                    raise
+                return
+            if access != replace(self.access, token=access.token):
+                self._pool = new_pool(access, self._connections)
+            self.access = access
+
+    def _is_expiring(self) -> bool:
+        expires = self.access.expires
+        return expires is not None and expires - datetime.now(UTC) < RENEWED_BEFORE
 
     def _answer(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None

@@ -5,8 +5,9 @@ import os
 import socket
 import ssl
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 from urllib.request import getproxies, proxy_bypass
 
@@ -17,7 +18,10 @@ from urllib3.util import make_headers, parse_url
 
 @dataclass(frozen=True, slots=True)
 class ClusterLogin:
-    """The address and the credentials of an API server."""
+    """The address and the credentials of an API server.
+
+    The credentials of a plugin may expire at `expires`; `renew` asks it for new ones.
+    """
 
     server: str
     ca: str
@@ -27,6 +31,8 @@ class ClusterLogin:
     is_unverified: bool = False
     server_name: str = ""
     proxy: str = field(default="", repr=False)
+    expires: datetime | None = field(default=None, compare=False)
+    renew: Callable[[], "ClusterLogin"] | None = field(default=None, compare=False, repr=False)
 
     @property
     def headers(self) -> Mapping[str, str]:

@@ -4,7 +4,8 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from reconciler.clients.kubernetes import ApiServer
@@ -12,7 +13,7 @@ from reconciler.clients.watch_cache import WatchedServer
 from reconciler.errors import ClusterError
 from reconciler.objects import IDENTITY, ClusterName, Gap
 from reconciler.pipeline.observe import Connections, connect
-from reconciler.spec.model import FleetSpec
+from reconciler.spec.model import AccessSpec, FleetSpec
 from reconciler.state.applyset import SetName
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
@@ -38,11 +39,51 @@ class Pauses:
         self._last.pop(name, None)
 
 
+def _accesses(spec: FleetSpec) -> Mapping[ClusterName, AccessSpec]:
+    return {cluster.name: cluster.access for cluster in spec.clusters}
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    since: float
+    revision: str
+    accesses: Mapping[ClusterName, AccessSpec]
+    connections: Connections
+
+    def is_due(self) -> bool:
+        return time.monotonic() - self.since >= (OPENED_UNREAD_FOR if self.connections.unread else OPENED_FOR)
+
+
+class _Opening:
+    """Logins in the background: a plugin that hangs may take longer than a cycle may wait."""
+
+    def __init__(self, spec: FleetSpec, timeout: timedelta) -> None:
+        self._revision, self._result = spec.revision, Future[Connections]()
+        threading.Thread(target=self._connect, args=(spec, timeout), daemon=True).start()
+
+    def is_for(self, spec: FleetSpec) -> bool:
+        return self._revision == spec.revision
+
+    def result(self, timeout: timedelta | None) -> Connections | None:
+        """None if the logins take longer."""
+        try:
+            return self._result.result(timeout.total_seconds() if timeout else None)
+        except TimeoutError:
+            return None
+
+    def _connect(self, spec: FleetSpec, timeout: timedelta) -> None:
+        try:
+            self._result.set_result(connect(spec, timeout))
+        except BaseException as error:  # noqa: BLE001  (the cycle that waits for it raises it)
+            self._result.set_exception(error)
+
+
 class Clusters:
     def __init__(self, timeout: timedelta, wake: Callable[[str], None]) -> None:
         self._timeout, self._wake = timeout, wake
         self._servers: dict[ClusterName, WatchedServer] = {}
-        self._opened: tuple[float, str, Connections] | None = None
+        self._opened: _Opened | None = None
+        self._opening: _Opening | None = None
         self._absent: dict[ClusterName, str] = {}
         self._pauses = Pauses()
         self._inventories: dict[ClusterName, str] = {}
@@ -95,9 +136,17 @@ class Clusters:
             server.close()
 
     def _open(self, spec: FleetSpec) -> Connections:
-        if self._opened and self._opened[1] == spec.revision and not self._is_due(*self._opened):
-            return self._opened[2]
-        opened = connect(spec, self._timeout)
+        """The connections of this revision. Logins that take long do not delay a fleet whose accesses are the same."""
+        before = self._opened
+        if before and before.revision == spec.revision and not before.is_due():
+            return before.connections
+        opening = self._opening if self._opening and self._opening.is_for(spec) else _Opening(spec, self._timeout)
+        self._opening = opening
+        is_same = before is not None and before.accesses == _accesses(spec)
+        opened = opening.result(self._timeout if is_same else None)
+        if opened is None:
+            return before.connections if before else Connections({})
+        self._opening = None
         opened.close()
         self._follow(opened.clients.values())
         self._inventories = {
@@ -105,11 +154,8 @@ class Clusters:
             for cluster in (*spec.clusters, *opened.removed)
         }
         # The time after connecting: slow logins must not be due again as soon as they are done.
-        self._opened = (time.monotonic(), spec.revision, opened)
+        self._opened = _Opened(time.monotonic(), spec.revision, _accesses(spec), opened)
         return opened
-
-    def _is_due(self, since: float, _revision: str, opened: Connections) -> bool:
-        return time.monotonic() - since >= (OPENED_UNREAD_FOR if opened.unread else OPENED_FOR)
 
     def _follow(self, clients: Iterable[ApiServer]) -> None:
         """A watched server per cluster; the existing one is kept if its access has not changed."""

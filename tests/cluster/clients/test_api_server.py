@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -127,6 +127,55 @@ def test_discovery_of_no_kinds_is_a_cluster_error(groups: bytes) -> None:
     body = b'{"kind": "APIGroupDiscoveryList"' + groups + b"}"
     with answering(200, body) as port, pytest.raises(ClusterError, match="does not answer like an API server"):
         port.discover()
+
+
+@contextlib.contextmanager
+def recording() -> Iterator[tuple[str, list[str]]]:
+    """The address of a server, and the tokens that it was sent."""
+    tokens: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            tokens.append(str(self.headers["Authorization"]))
+            self.send_response(200)
+            self.send_header("Content-Length", "17")
+            self.end_headers()
+            self.wfile.write(b'{"kind": "Thing"}')
+
+        def log_message(self, *_: Any) -> None:
+            return
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}", tokens
+        server.shutdown()
+
+
+@pytest.mark.parametrize(("seconds", "sent"), [(5, "second"), (3600, "first")])
+def test_credential_is_renewed_before_it_expires(seconds: int, sent: str) -> None:
+    with recording() as (address, tokens):
+        end = datetime.now(UTC) + timedelta(seconds=seconds)
+        second = ClusterLogin(address, "", token="second", expires=end + timedelta(hours=1))  # noqa: S106  (made up)
+        first = ClusterLogin(address, "", token="first", expires=end, renew=lambda: second)  # noqa: S106  (made up)
+        port = ApiServer(HUB, first)
+        for _ in range(2):
+            port.get("/api")
+        port.close()
+        assert tokens == [f"Bearer {sent}"] * 2
+
+
+@pytest.mark.parametrize(("seconds", "is_used"), [(5, True), (-1, False)])
+def test_credential_that_cannot_be_renewed_serves_to_its_end(seconds: int, *, is_used: bool) -> None:
+    def fail() -> ClusterLogin:
+        raise ClusterError(HUB, "exec: ./plugin exited with 1")
+
+    with recording() as (address, tokens):
+        end = datetime.now(UTC) + timedelta(seconds=seconds)
+        port = ApiServer(HUB, ClusterLogin(address, "", token="first", expires=end, renew=fail))  # noqa: S106  (made up)
+        with contextlib.nullcontext() if is_used else pytest.raises(ClusterError, match="exited with 1"):
+            port.get("/api")
+        port.close()
+        assert len(tokens) == int(is_used)
 
 
 @pytest.mark.parametrize("body", [LOGIN, b"[]"])

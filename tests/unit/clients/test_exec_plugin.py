@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -128,6 +129,27 @@ def test_plugin_is_asked_again_each_time_that_a_way_is_opened(tmp_path: Path) ->
     for _ in range(2):
         connect(plugin_spec(hub=path)).close()
     assert (tmp_path / "asked").read_text() == "xx"
+
+
+def test_credential_of_a_plugin_is_renewed_by_asking_it_again(tmp_path: Path) -> None:
+    soon = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=90)
+    status = f"dict(token=str(os.getpid()), expirationTimestamp={soon.isoformat()!r})"
+    plugin(
+        tmp_path,
+        "",
+        f"print(json.dumps(dict(apiVersion={V1!r}, kind='ExecCredential', status={status})))",
+        "sys.exit()",
+    )
+    found = access(tmp_path)
+    assert found.expires == soon and found.renew is not None
+    again = found.renew()
+    assert again.token != found.token
+    assert again == replace(found, token=again.token)
+
+
+def test_credential_without_an_end_is_not_renewed(tmp_path: Path) -> None:
+    plugin(tmp_path, credential(token=TOKEN))
+    assert (access(tmp_path).expires, access(tmp_path).renew) == (None, None)
 
 
 def test_token_in_the_file_wins_over_a_plugin(tmp_path: Path) -> None:

@@ -84,3 +84,22 @@ def test_kubeconfig_of_a_secret_has_instructions_in_no_entry(name: dict[str, obj
 def test_kubeconfig_that_is_a_folder_is_not_called_missing(tmp_path: Path) -> None:
     with pytest.raises(ClusterError, match=f"cannot read {tmp_path}: Is a directory"):
         open_cluster(cluster(f"{{kubeconfig: {tmp_path}}}"))
+
+
+def test_login_by_the_kubernetes_package_leaves_no_key_in_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "files"))
+    (tmp_path / "files").mkdir()
+    texts = {name: b64encode(f"the {name}".encode()).decode() for name in ("certificate", "key")}
+    user = {
+        "username": "ada",
+        "password": "sesame",
+        "client-certificate-data": texts["certificate"],
+        "client-key-data": texts["key"],
+    }
+    (tmp_path / "config").write_text(fast_yaml.safe_dump_all([broken(user=user)]))
+    for _ in range(2):
+        found = access.find_access(cluster(f"{{kubeconfig: {tmp_path / 'config'}}}"))
+        assert (found.client_certificate, found.client_key) == ("the certificate", "the key")
+        assert [*(tmp_path / "files").iterdir()] == []
