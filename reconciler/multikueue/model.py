@@ -32,7 +32,8 @@ class ClusterFacts:
     `has_all_rules` is false if another authorizer may allow more. `origins` are the MultiKueue origins of all fleets
     that dispatch jobs here, by the name of their role. `frameworks` are those that a worker's Kueue manages, or will
     manage with the fleet's part of its Configuration. `former_jobs` counts unfinished jobs that another manager of the
-    same fleet dispatched there; None if they could not be counted.
+    same fleet dispatched there; None if they could not be counted. `has_origins` is false if the roles could not be
+    read that show which manager that was.
     """
 
     release: str = ""
@@ -41,6 +42,7 @@ class ClusterFacts:
     frameworks: tuple[str, ...] | None = None
     has_all_rules: bool = True
     former_jobs: int | None = 0
+    has_origins: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,8 @@ class Links:
     """The manager's Kueue and its credentials. A worker without an entry in `credentials` was not observed.
 
     `settings` are those that the manager's Kueue will have, or None if its Configuration could not be read. `running`
-    are those that it has now. `rotations` are workers for which the operator requested new tokens.
+    are those that it has now. `rotations` are workers for which the operator requested new tokens. `uncounted` are
+    clusters where it could not be read whether another manager has jobs.
     """
 
     now: datetime
@@ -67,6 +70,7 @@ class Links:
     rotations: frozenset[ClusterName] = frozenset()
     facts: Mapping[ClusterName, ClusterFacts] = field(default_factory=dict)
     running: KueueSettings | None = None
+    uncounted: frozenset[ClusterName] = frozenset()
 
     @property
     def former_jobs(self) -> Mapping[ClusterName, int | None]:

@@ -101,6 +101,7 @@ def observe_links(
         rotations=rotations,
         facts=known,
         running=found.running,
+        uncounted=_uncounted((*everyone, *([manager] if manager else [])), known, manager_uid),
     )
     # An unreachable manager is already a gap, and one is enough. Only the roles on workers depend on its settings.
     gaps = (found.gap, *(one.gap for one in credentials)) if manager_uid and workers else ()
@@ -246,6 +247,15 @@ def _with_former(facts: ClusterFacts, client: ClusterClient, fleet: str, manager
         return replace(facts, former_jobs=None)
 
 
+def _uncounted(
+    linked: Iterable[Cluster], known: Mapping[ClusterName, ClusterFacts], manager_uid: str
+) -> frozenset[ClusterName]:
+    """Where it could not be read whether another manager has jobs."""
+    return frozenset(
+        one.name for one in linked if not manager_uid or one.name not in known or not known[one.name].has_origins
+    )
+
+
 def _facts(cluster: Cluster, clients: Ports, *, is_worker: bool, is_manager: bool) -> ClusterFacts | None:
     client = clients.get(cluster.name)
     if client is None:
@@ -258,17 +268,24 @@ def _facts(cluster: Cluster, clients: Ports, *, is_worker: bool, is_manager: boo
     deployment = _try(lambda: client.find(_deployment_path(namespace)))
     # A manager has no such roles, unless it was a worker before, and kfleet may lack permission to list them.
     has_roles = is_worker or (is_manager and _has_copies(client))
-    roles = _try(lambda: {"items": list(client.list(ROLES, f"{ROLE_LABEL}=true"))}) if has_roles else None
+    roles = _try(lambda: {"items": list(client.list(ROLES, f"{ROLE_LABEL}=true"))}) if has_roles else {}
     frameworks = _frameworks(cluster, client) if is_worker else None
-    origins = dict(_origins(as_list(at(roles, "items"))))
-    return ClusterFacts(release_of(deployment), _rules(review), origins, frameworks, _has_all_rules(review))
+    return ClusterFacts(
+        release=release_of(deployment),
+        rules=_rules(review),
+        origins=dict(_origins(as_list(at(roles, "items")))),
+        frameworks=frameworks,
+        has_all_rules=_has_all_rules(review),
+        has_origins=roles is not None,
+    )
 
 
 def _has_copies(client: ClusterClient) -> bool:
+    """Whether there may be copies of another manager."""
     try:
         return bool(list_canonical(client, "Workload", COPIES))
     except ClusterError:
-        return False
+        return True
 
 
 def _frameworks(worker: Cluster, client: ClusterClient) -> tuple[str, ...] | None:

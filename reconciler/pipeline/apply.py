@@ -56,7 +56,8 @@ def apply(
     writers.ledger(spec, connections.clients if is_writing else {}, capacity)
     outcomes = apply_objects(rendered, connections, plan, policy, tell)
     if is_writing and not policy.forbidden():
-        writers.metrics(spec, connections.clients, policy.forbidden)
+        known = {name: client for name, client in connections.clients.items() if not plan.is_refused(name)}
+        writers.metrics(spec, known, policy.forbidden)
     return outcomes
 
 

@@ -74,6 +74,7 @@ def compare(
         wanted=len(rendered.desired.objects),
         shared=probe.shared,
         former_jobs=observations.links.former_jobs if observations.links else {},
+        uncounted=observations.links.uncounted if observations.links else frozenset(),
     )
 
 

@@ -20,12 +20,15 @@ from reconciler.pipeline.capacity import NOW, ObserveOptions, observe_sources, r
 from reconciler.pipeline.load import Revision
 from reconciler.pipeline.model import Snapshot, with_capacity
 from reconciler.pipeline.removal import find_removed, observe_worker_removals, why_unopened
+from reconciler.plan.guards import find_moved
 from reconciler.snapshot.model import Observations
 from reconciler.spec.enums import Role
 from reconciler.spec.model import Cluster, FleetSpec
-from reconciler.state.observe import probe_clusters
+from reconciler.spec.roles import home_cluster
+from reconciler.state.observe import Probe, probe_clusters
 
 OPENED_AT_ONCE = 16
+NOT_THE_SAME = "its API server is not the one that it was"
 
 # Opens one cluster. The client is that of the manager, which may hold the credentials.
 Opener = Callable[[Cluster, ApiServer | None], ApiServer]
@@ -120,9 +123,10 @@ def observe(
     is_thorough: bool = False,
 ) -> Snapshot:
     """`rotations` are workers that get new tokens. A thorough observation also reads what only preflight needs."""
+    spec = options.spec or read_master_queues(revision.spec, connections.clients)
+    probe = probe_clusters(spec, connections.removed, connections.clients)
+    connections = _without_moved(spec, connections, probe)
     clients = connections.clients
-    spec = options.spec or read_master_queues(revision.spec, clients)
-    probe = probe_clusters(spec, connections.removed, clients)
     manager = probe.views.get(spec.manager.name) if spec.manager else None
     unopened = why_unopened(spec, connections.removed, manager, connections.unread)
     removals = observe_worker_removals(spec, clients, connections.removed, connections.lost, probe, unopened)
@@ -133,6 +137,16 @@ def observe(
     if placements:
         observations = replace(observations, downsynced=placements.downsynced)
     return Snapshot(spec=spec, probe=probe, observations=observations, capacity=capacity, placements=placements)
+
+
+def _without_moved(spec: FleetSpec, connections: Connections, probe: Probe) -> Connections:
+    """Without the clusters whose server is not the one that it was: they count as not observed.
+
+    The home cluster stays. It holds the ledger, and the plan refuses to write there.
+    """
+    moved = find_moved(spec, probe.views) - {home_cluster(spec).name}
+    clients = {name: client for name, client in connections.clients.items() if name not in moved}
+    return replace(connections, clients=clients, lost={**connections.lost, **dict.fromkeys(moved, NOT_THE_SAME)})
 
 
 def _observe_features(

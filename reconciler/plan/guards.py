@@ -58,6 +58,18 @@ def _foreign_owner(view: ClusterView, ref: Ref) -> str:
     return str((view.live[ref]["metadata"].get("labels") or {}).get(MEMBER_LABEL, ""))
 
 
+def guard_server(spec: FleetSpec, view: ClusterView, manager: ClusterView | None) -> Iterator[Refusal]:
+    """The cluster's own inventory is more precise than what the manager's inventory has about it."""
+    yield from [*guard_identity(spec, view)] or [*guard_replacement(view, manager)]
+
+
+def find_moved(spec: FleetSpec, views: Mapping[ClusterName, ClusterView]) -> frozenset[ClusterName]:
+    """Clusters whose API server is not the one that it was. What it has says nothing about the cluster."""
+    manager = views.get(spec.manager.name) if spec.manager else None
+    known = manager if manager and manager.is_reachable else None
+    return frozenset(name for name, view in views.items() if view.is_reachable and any(guard_server(spec, view, known)))
+
+
 def guard_identity(spec: FleetSpec, view: ClusterView) -> Iterator[Refusal]:
     """Refuse a context that points to another cluster than before: kfleet would prune objects of another fleet."""
     known = view.inventory
@@ -125,18 +137,34 @@ def guard_source(spec: FleetSpec, views: Sequence[ClusterView]) -> Iterator[Refu
         yield Refusal(Refused.SOURCE, f"on {names} from {before}, and this is {spec.source}; {way_out}")
 
 
-def guard_manager(spec: FleetSpec, former_jobs: Mapping[ClusterName, int | None]) -> Iterator[Refusal]:
-    """Refuse a new manager while workers run jobs of another one.
+def guard_manager(
+    spec: FleetSpec,
+    views: Sequence[ClusterView],
+    former_jobs: Mapping[ClusterName, int | None],
+    uncounted: frozenset[ClusterName] = frozenset(),
+) -> Iterator[Refusal]:
+    """Refuse a new manager while workers run jobs of another one, or may run some.
 
     A manager's Kueue deletes every copy on its workers for which it has no job, and so the copies of another manager.
+    `uncounted` are clusters that could not be read. They matter only if another cluster was the manager before: a
+    worker that does not answer must not stop every run.
     """
-    if former_jobs and spec.manager:
-        counts = (f"{name} ({'not counted' if count is None else count})" for name, count in former_jobs.items())
+    unknown = sorted(uncounted - former_jobs.keys()) if _is_exchanged(spec, views) else []
+    found = {**former_jobs, **dict.fromkeys(unknown)}
+    if found and spec.manager:
+        counts = (f"{name} ({'not counted' if count is None else count})" for name, count in found.items())
         problem = (
             f"jobs on {', '.join(counts)} were not dispatched by {spec.manager.name}, and its Kueue would delete them; "
             "revert the change, set stopPolicy: Hold on the queues, and change the manager when the jobs have ended"
         )
         yield Refusal(Refused.MANAGED, problem)
+
+
+def _is_exchanged(spec: FleetSpec, views: Sequence[ClusterView]) -> bool:
+    """Whether an inventory shows that another cluster was the manager: only a manager's has the fleet's clusters."""
+    known = {view.name: view.inventory for view in views if view.inventory}
+    own = known.pop(spec.manager.name, None) if spec.manager else None
+    return (own is not None and not own.fleet) or any(one.fleet or one.addresses for one in known.values())
 
 
 def guard_emptiness(views: Sequence[ClusterView], wanted: int) -> Iterator[Refusal]:

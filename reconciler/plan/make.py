@@ -17,9 +17,8 @@ from reconciler.plan.guards import (
     guard_deletes,
     guard_emptiness,
     guard_home,
-    guard_identity,
     guard_manager,
-    guard_replacement,
+    guard_server,
     guard_source,
     join_foreign,
 )
@@ -45,7 +44,7 @@ class Comparison:
     `leaving` are clusters that cannot be removed yet. `placing` are the observed jobs that KubeStellar downsyncs.
     `wanted` is the number of objects of the fleet, including those on clusters that could not be observed. `shared` are
     names whose access leads to the API server of another name: nothing was observed under them. `former_jobs` are the
-    jobs that another manager has on clusters of the fleet.
+    jobs that another manager has on clusters of the fleet; on `uncounted` ones that could not be read.
     """
 
     views: Sequence[ClusterView]
@@ -57,6 +56,7 @@ class Comparison:
     wanted: int = 0
     shared: SharedServers = NOT_SHARED
     former_jobs: Mapping[ClusterName, int | None] = field(default_factory=dict)
+    uncounted: frozenset[ClusterName] = frozenset()
 
 
 def make_plan(
@@ -76,8 +76,7 @@ def make_plan(
             refusals += guard_shared_server(spec, view, looks.shared)
             continue
         changes, refused = _plan_cluster(spec, view, looks, manager)
-        # The cluster's own inventory is more precise than what the manager's inventory has about it.
-        refusals += [*guard_identity(spec, view)] or [*guard_replacement(view, manager)]
+        refusals += guard_server(spec, view, manager)
         refusals += refused
         is_complete = not (view.gaps or refused or spec.is_suspended(view.name))
         planned = _cluster_plan(spec, view, changes, is_complete=is_complete)
@@ -88,7 +87,7 @@ def make_plan(
     refusals += [
         *guard_home(spec, reachable),
         *guard_source(spec, reachable),
-        *guard_manager(spec, looks.former_jobs),
+        *guard_manager(spec, reachable, looks.former_jobs, looks.uncounted),
         *guard_emptiness(reachable, wanted),
         *guard_deletes(spec, reachable, everything, confirmed_deletes),
     ]

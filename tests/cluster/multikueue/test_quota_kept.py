@@ -36,11 +36,20 @@ def offered(live_fleet: LiveFleet) -> dict[str, str]:
     return {suffix: group["flavors"][0]["resources"][0]["nominalQuota"] for suffix, (group,) in groups.items()}
 
 
-def lead_through(live_fleet: LiveFleet, worker: str, kubeconfig: Path) -> None:
+def lead_through(live_fleet: LiveFleet, worker: str, kubeconfig: Path, context: str = "") -> None:
     path = live_fleet.folder / "fleet" / "fleet.yaml"
     documents = [*fast_yaml.safe_load_all(path.read_text())]
     one = next(entry for entry in documents if entry["metadata"]["name"] == f"{live_fleet.name}-{worker}")
-    one["spec"]["access"] = {"context": worker, "kubeconfig": str(kubeconfig)}
+    one["spec"]["access"] = {"context": context or worker, "kubeconfig": str(kubeconfig)}
+    path.write_text(fast_yaml.safe_dump_all(documents))
+    live_fleet.commit_all()
+
+
+def shrink_at_once(live_fleet: LiveFleet) -> None:
+    path = live_fleet.folder / "fleet" / "fleet.yaml"
+    documents = [*fast_yaml.safe_load_all(path.read_text())]
+    fleet = next(entry for entry in documents if entry["kind"] == "Fleet")
+    fleet["spec"]["policy"]["capacity"] = {"shrinkDelay": "0s"}
     path.write_text(fast_yaml.safe_dump_all(documents))
     live_fleet.commit_all()
 
@@ -86,4 +95,20 @@ def test_worker_that_does_not_answer_costs_no_quota(wide_live_fleet: LiveFleet, 
     assert lost.code == 4 and f"gap: {name}-worker2: " in lost.out, lost
     assert f"notice: {name}-worker2/{name}-cpu: not observed since {then}: its capacity stays" in lost.err, lost
     assert offered(wide_live_fleet) == before
+    wide_live_fleet.api("manager").delete(LEDGER.format(name))
+
+
+def test_worker_whose_access_leads_to_another_server_keeps_the_capacity_that_it_had(wide_live_fleet: LiveFleet) -> None:
+    """The other server has no nodes: as capacity of the worker they would be less, and jobs would be preempted."""
+    name = wide_live_fleet.name
+    wide_live_fleet.write(*halves(wide_live_fleet, observed_flavor(f"{name}-cpu", "nodes")))
+    shrink_at_once(wide_live_fleet)
+    wide_live_fleet.converge()
+    before = offered(wide_live_fleet)
+    assert all(int(cpu) for cpu in before.values())
+    lead_through(wide_live_fleet, "worker2", wide_live_fleet.sandbox.state.kubeconfig, context="manager")
+    for _ in range(2):
+        refused = wide_live_fleet.apply()
+        assert refused.code == 3 and f"{name}-worker2: the cluster is not the same as before" in refused.out, refused
+        assert offered(wide_live_fleet) == before
     wide_live_fleet.api("manager").delete(LEDGER.format(name))

@@ -1,7 +1,12 @@
 """Clusters that change their roles, or are another one's server, on real clusters: no job is lost by it."""
 
+from pathlib import Path
+
+import pytest
+
 from tests import fast_yaml
 from tests.builders import cluster_document
+from tests.cluster.faults.proxy import Deed, Fault, proxied
 from tests.cluster.live_fleet import LiveFleet
 from tests.cluster.multikueue.drains import (
     Births,
@@ -16,6 +21,7 @@ from tests.cluster.multikueue.drains import (
     submit,
     where,
 )
+from tests.cluster.multikueue.test_quota_kept import lead_through
 from tests.support import eventually
 
 
@@ -84,6 +90,32 @@ def test_manager_that_is_exchanged_while_its_jobs_run_is_refused(wide_live_fleet
     assert eventually(lambda: is_complete(wide_live_fleet, "kept"), 60)
     assert births.of("kept") == [worker]
     eventually(lambda: not [one for one in wide_live_fleet.plan().refusals if one[0] == "managed"])
+
+
+@pytest.mark.parametrize(
+    ("path", "methods"), [("/clusterroles", "GET"), ("/selfsubjectrulesreviews", "POST"), ("/workloads", "GET")]
+)
+def test_manager_is_not_exchanged_while_it_cannot_be_read_whose_jobs_run(
+    wide_live_fleet: LiveFleet, tmp_path: Path, path: str, methods: str
+) -> None:
+    start_fleet(wide_live_fleet)
+    births = Births(wide_live_fleet)
+    submit(wide_live_fleet, "kept")
+    worker = where(wide_live_fleet, "kept")
+    with proxied(wide_live_fleet.sandbox, worker) as proxy:
+        lead_through(wide_live_fleet, worker, proxy.kubeconfig(tmp_path / "proxy.yaml"))
+        assert wide_live_fleet.apply().code == 0
+        before = wide_live_fleet.members("manager").keys()
+        change_roles(wide_live_fleet, manager="worker", **{other_than(worker): "manager"})
+        proxy.inject(Fault(Deed.ANSWER, path, methods, status=500, reason="InternalError", times=1000))
+        refused = wide_live_fleet.apply()
+        assert refused.code == 3, refused
+        assert f"{wide_live_fleet.name}-{worker} (not counted)" in refused.out
+        assert wide_live_fleet.members("manager").keys() == before
+        proxy.let_go()
+        change_roles(wide_live_fleet, manager="manager", **{other_than(worker): "worker"})
+        assert wide_live_fleet.apply().code == 0
+    assert births.of("kept") == [worker]
 
 
 def test_worker_that_becomes_standalone_takes_no_new_jobs_of_the_manager(wide_live_fleet: LiveFleet) -> None:

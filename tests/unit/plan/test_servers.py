@@ -4,12 +4,22 @@ from dataclasses import replace
 
 from reconciler.multikueue.model import ConfigMembership, WorkerRemovals
 from reconciler.objects import ClusterName
+from reconciler.plan.guards import find_moved
 from reconciler.plan.model import Action, Plan, Refused
 from reconciler.spec.model import AccessSpec
 from reconciler.state.applyset import Inventory
 from reconciler.state.cluster_memory import Address
 from tests.builders import cluster_document
-from tests.unit.plan.paper_clusters import PaperClusters, applied_clusters, cluster_in, parse, plan_of, removed, uid_of
+from tests.unit.plan.paper_clusters import (
+    PaperClusters,
+    applied_clusters,
+    cluster_in,
+    parse,
+    plan_of,
+    removed,
+    uid_of,
+    view_of,
+)
 
 HUB, EAST, WEST = (ClusterName(name) for name in ("hub", "east", "west"))
 CLUSTERS = (cluster_document("hub", "manager"), cluster_document("east"))
@@ -128,3 +138,21 @@ def test_cluster_that_gets_another_name_waits_for_the_old_one() -> None:
     assert refusal.problem.startswith("its inventory names it east; it can join under its new name when")
     assert [entry.cluster for entry in plan.waiting] == ["east"]
     assert not any("west" in name for name in names_on_hub(plan))
+
+
+def test_server_that_is_not_the_one_that_it_was_is_known_by_each_inventory() -> None:
+    spec = parse(*CLUSTERS, cluster_document("west"), SENT)
+    right = applied_clusters(spec)
+    fleet = {name: uid_of(name) for name in ("hub", "east", "west")}
+    known = replace(right, inventories={**right.inventories, HUB: replace(right.inventories[HUB], fleet=fleet)})
+    elsewhere = as_east(known)
+    made_anew = replace(known, inventories={HUB: known.inventories[HUB]}, uids={EAST: "new", WEST: uid_of("west")})
+    lost = replace(made_anew, unreachable=frozenset({EAST}))
+
+    def moved(paper_clusters: PaperClusters) -> set[ClusterName]:
+        return {*find_moved(spec, {one.name: view_of(spec, one, paper_clusters) for one in spec.clusters})}
+
+    assert moved(known) == set()
+    assert moved(elsewhere) == {WEST}
+    assert moved(made_anew) == {EAST}
+    assert moved(lost) == set()
