@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import reduce
 from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Self
@@ -34,6 +35,7 @@ _SCP_LIKE = re.compile(r"(?:[A-Za-z0-9._-]+@)?[A-Za-z0-9][A-Za-z0-9.-]*:[^:].*")
 _EXACT = re.compile(r"(?:[0-9a-f]{40}|HEAD|@)(?:[~^@].*)?|(?:refs|heads|tags|remotes)/.*")
 _SYMLINK_MODE = 0o120000
 _END_OF_HOST = re.compile("[/?#]")
+_END_OF_ADDRESS = re.compile(r"(\.git)?/*([?#].*)?$")
 _QUERY = re.compile(r"\?[^\s'\"]+")
 # The exceptions that GitPython raises if git fails or if it cannot parse git's output.
 _UNREADABLE = (GitCommandError, ValueError, OSError, ODBError)
@@ -171,6 +173,13 @@ class Repository:
             found = self._repo.git.rev_list("--max-parents=0", "--end-of-options", revision)
         return tuple(sorted(commit[:_SHOWN_COMMIT] for commit in found.split()))
 
+    def remote(self) -> str:
+        """Return the address of the repository without login and transport, or an empty text if it has none."""
+        if self._clone is not None:
+            return plain_address(self._source)
+        urls = [url for remote in self._repo.remotes if remote.name == "origin" for url in remote.urls]
+        return plain_address(urls[0]) if urls else ""
+
     def _inside(self, path: str) -> str:
         folder = os.path.normpath(path)
         if folder.startswith(("/", "..")):
@@ -210,8 +219,8 @@ class Repository:
         except _UNREADABLE as error:
             text = error.stderr if isinstance(error, GitCommandError) else str(error)
             reason = " ".join(text.replace("stderr:", "").split()).strip("' ")
-            login = _login(self._source)
-            masked = _QUERY.sub("?***", reason.replace(login, "***") if login else reason)
+            secrets = [part for part in (_before_last_at(self._source), _login(self._source)) if part]
+            masked = _QUERY.sub("?***", reduce(lambda text, part: text.replace(part, "***"), secrets, reason))
             # Raised without its cause, which contains the command line and with it the password.
             raise GitError(self.origin, f"{problem}: {masked}" if masked else problem) from None
 
@@ -245,9 +254,25 @@ def is_repository(path: str) -> bool:
 
 
 def mask(source: str) -> str:
-    """Return the source without user, password and query, safe for a message."""
-    login = _login(source)
+    """Return the source without user, password and query, safe for a message.
+
+    Everything before the last @ of a URL may be part of a login: a token may contain any character.
+    """
+    login = _before_last_at(source)
     return _QUERY.sub("?***", source.replace(f"{login}@", "***@", 1) if login else source)
+
+
+def _before_last_at(source: str) -> str:
+    return source.partition("://")[2].rpartition("@")[0]
+
+
+def plain_address(source: str) -> str:
+    """Return host and path, which are the same over https and ssh: `example.org/team/fleet`."""
+    if not is_url(source):
+        return ""
+    scheme, separator, rest = source.partition("://")
+    named = rest.rpartition("@")[2] if separator else scheme.rpartition("@")[2].replace(":", "/", 1)
+    return _END_OF_ADDRESS.sub("", named).lower()
 
 
 def _login(source: str) -> str:

@@ -65,11 +65,12 @@ def read_files(source: Source) -> FleetFiles:
 
 
 def identified(files: FleetFiles, repository: Repository) -> FleetFiles:
-    """The files with the root commits of their repository; without a commit there are none."""
+    """The files with the root commits of their repository, and its address; without a commit there are no roots."""
+    known = replace(files, remote=repository.remote())
     try:
-        return replace(files, roots=repository.roots(files.revision or "HEAD"))
+        return replace(known, roots=repository.roots(files.revision or "HEAD"))
     except GitError:
-        return replace(files, roots=())
+        return replace(known, roots=())
 
 
 def committed(source: Source) -> Source:

@@ -17,7 +17,7 @@ class FleetFiles:
     """The YAML files of a fleet and of its overlays, by path. `revision` is empty for files outside a commit.
 
     `roots` are the first commits of the repository, which identify it wherever it is; empty if they cannot be
-    determined, None if they were not requested.
+    determined, None if they were not requested. `remote` is the address of the repository, if it has one.
     """
 
     origin: str
@@ -26,6 +26,7 @@ class FleetFiles:
     fleet_path: str = "fleet"
     overlays_path: str = "overlays"
     roots: tuple[str, ...] | None = None
+    remote: str = ""
 
     def fleet(self) -> Mapping[str, bytes]:
         """Return the files of the fleet itself, without overlays inside its folder."""
@@ -63,28 +64,34 @@ class SpecSource:
     """A folder of a repository, with or without an overlay.
 
     A repository is identified by its first commits, because it has many addresses: a checkout, https, ssh. `roots` and
-    `path` are empty if they cannot be determined: files outside git, a shallow clone. `is_accepted` means that the
-    operator wants this source in place of another one.
+    `path` are empty if they cannot be determined: files outside git, a shallow clone. Then `remote` decides, the
+    address of the repository without login and transport. `is_accepted` means that the operator wants this source in
+    place of another one.
     """
 
     roots: tuple[str, ...] = ()
     path: str = ""
     overlay: str = ""
     is_accepted: bool = False
+    remote: str = ""
 
     def __str__(self) -> str:
-        repository = f" of the repository {self.roots[0]}" if self.roots else ""
+        name = self.roots[0] if self.roots else self.remote
+        repository = f" of the repository {name}" if name else ""
         overlay = f"overlay {self.overlay}" if self.overlay else "no overlay"
         return f"{self.path or 'a folder'}{repository} with {overlay}"
 
     def is_other(self, before: "SpecSource") -> bool:
-        is_other_repository = bool(self.roots and before.roots) and not set(self.roots) & set(before.roots)
+        if self.roots and before.roots:
+            is_other_repository = not set(self.roots) & set(before.roots)
+        else:
+            is_other_repository = bool(self.remote and before.remote) and self.remote != before.remote
         is_other_path = bool(self.path and before.path) and self.path != before.path
         return is_other_repository or is_other_path or self.overlay != before.overlay
 
     @property
     def record(self) -> str:
-        content = {"roots": self.roots, "path": self.path, "overlay": self.overlay}
+        content = {"roots": self.roots, "path": self.path, "overlay": self.overlay, "remote": self.remote}
         return json.dumps({name: value for name, value in content.items() if value}, separators=(",", ":"))
 
 
@@ -98,4 +105,5 @@ def read_source(text: str) -> SpecSource | None:
         return None
     roots = found.get("roots")
     known = tuple(map(str, roots)) if isinstance(roots, list) else ()
-    return SpecSource(known, str(found.get("path", "")), str(found.get("overlay", "")))
+    path, overlay, remote = (str(found.get(name, "")) for name in ("path", "overlay", "remote"))
+    return SpecSource(known, path, overlay, remote=remote)

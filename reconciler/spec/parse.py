@@ -121,7 +121,8 @@ def parse_fleet(files: FleetFiles, overlay: str = "") -> FleetSpec:
 
 
 def _source(files: FleetFiles, overlay: str) -> SpecSource:
-    return SpecSource(files.roots or (), files.fleet_path if files.roots else "", overlay)
+    path = files.fleet_path if files.roots else ""
+    return SpecSource(files.roots or (), path, overlay, remote=files.remote)
 
 
 def _check(document: Document) -> list[SpecError]:

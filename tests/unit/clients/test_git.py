@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.clients import working_tree as folder
-from reconciler.clients.git import Repository, is_repository, mask, open_repository
+from reconciler.clients.git import Repository, is_repository, mask, open_repository, plain_address
 from reconciler.clients.git_cache import Clone
 from reconciler.errors import GitError
 from reconciler.spec import files as limits
@@ -375,7 +375,10 @@ def test_password_in_what_a_transport_prints_is_masked(tmp_path: Path, monkeypat
         ("https://bot:s3cr#et@host/x.git", "https://***@host/x.git"),
         ("https://bot:pa/ss@host/x.git", "https://***@host/x.git"),
         ("https://host/x.git?private_token=glpat-secret", "https://host/x.git?***"),
-        ("https://host/x@v2.git", "https://host/x@v2.git"),
+        ("https://host/x@v2.git", "https://***@v2.git"),
+        ("https://tok/en@host/x.git", "https://***@host/x.git"),
+        ("https://to#ken@host/x.git", "https://***@host/x.git"),
+        ("https://bot:a@b/c@host/x.git", "https://***@host/x.git"),
         ("https://token@example.org/x", "https://***@example.org/x"),
         ("ssh://git@example.org/x", "ssh://***@example.org/x"),
         ("git@example.org:x", "git@example.org:x"),
@@ -384,6 +387,23 @@ def test_password_in_what_a_transport_prints_is_masked(tmp_path: Path, monkeypat
 )
 def test_mask_leaves_the_rest(source: str, masked: str) -> None:
     assert mask(source) == masked
+
+
+@pytest.mark.parametrize(
+    ("source", "address"),
+    [
+        ("https://bot:s3cret@Example.org/team/fleet.git", "example.org/team/fleet"),
+        ("ssh://git@example.org/team/fleet.git/", "example.org/team/fleet"),
+        ("git@example.org:team/fleet", "example.org/team/fleet"),
+        ("https://example.org/team/fleet?private_token=s3cret", "example.org/team/fleet"),
+        ("/a/b", ""),
+    ],
+)
+def test_address_of_a_repository_has_no_login_and_no_transport(source: str, address: str, repo: Path) -> None:
+    assert plain_address(source) == address
+    subprocess.run(["git", "-C", str(repo), "remote", "add", "origin", source], check=True)
+    with open_repository(str(repo)) as repository:
+        assert repository.remote() == address
 
 
 def test_large_file_is_refused(repo: Path) -> None:

@@ -1,3 +1,4 @@
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -179,7 +180,30 @@ def test_guard_refuses_another_manager_while_jobs_of_the_former_one_run() -> Non
     assert not make_plan(spec, replace(looks, wanted=1)).refusals
 
 
-HERE = SpecSource(("c0ffee",), "fleet", "prod")
+MANAGED_BEFORE = Inventory(cluster="east", fleet={"hub": "uid-of-hub", "east": "uid-of-east"})
+WORKED_BEFORE = Inventory(cluster="hub")
+
+
+@pytest.mark.parametrize(
+    ("inventories", "is_refused"),
+    [
+        pytest.param({}, False, id="a new fleet"),
+        pytest.param({HUB: replace(MANAGED_BEFORE, cluster="hub")}, False, id="the manager that it was"),
+        pytest.param({HUB: WORKED_BEFORE}, True, id="the manager was a worker"),
+        pytest.param({ClusterName("east"): MANAGED_BEFORE}, True, id="the worker was the manager"),
+    ],
+)
+def test_guard_refuses_another_manager_where_jobs_of_the_former_one_could_not_be_read(
+    inventories: Mapping[ClusterName, Inventory], *, is_refused: bool
+) -> None:
+    spec, east = parse(*HUB_AND_EAST, fleet_text(1)), ClusterName("east")
+    views = [view_of(spec, one, PaperClusters(inventories=inventories)) for one in spec.clusters]
+    looks = Comparison(views, {HUB: (), east: ()}, wanted=1, uncounted=frozenset({east}))
+    assert refused(make_plan(spec, looks)) == ([Refused.MANAGED] if is_refused else [])
+    assert refused(make_plan(spec, replace(looks, uncounted=frozenset()))) == []
+
+
+HERE = SpecSource(("c0ffee",), "fleet", "prod", remote="example.org/team/fleet")
 
 
 @pytest.mark.parametrize(
@@ -192,6 +216,9 @@ HERE = SpecSource(("c0ffee",), "fleet", "prod")
         (replace(HERE, roots=("beef",)), True),
         (replace(HERE, roots=("beef", "c0ffee")), False),
         (replace(HERE, roots=(), path=""), False),
+        (replace(HERE, roots=(), path="", remote="example.org/team/fleet"), False),
+        (replace(HERE, roots=(), path="", remote="example.org/other/fleet"), True),
+        (replace(HERE, remote="example.org/moved"), False),
         (replace(HERE, overlay="", is_accepted=True), False),
         (None, False),
     ],
