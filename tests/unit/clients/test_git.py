@@ -401,7 +401,7 @@ def test_mask_leaves_the_rest(source: str, masked: str) -> None:
 )
 def test_address_of_a_repository_has_no_login_and_no_transport(source: str, address: str, repo: Path) -> None:
     assert plain_address(source) == address
-    subprocess.run(["git", "-C", str(repo), "remote", "add", "origin", source], check=True)
+    run(repo, "remote", "add", "origin", source)
     with open_repository(str(repo)) as repository:
         assert repository.remote() == address
 
