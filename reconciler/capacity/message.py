@@ -31,9 +31,10 @@ MOST_RESOURCES = 32
 MOST_LABELS = 32
 # Kueue takes eight, and one of them is the virtual node's own.
 MOST_TAINTS = 7
-# Kueue adds quotas up in 64 bits, CPUs in thousandths.
+# Kueue adds quotas up in 64 bits, CPUs in thousandths. Hundreds of pools must fit into the sum of a cohort, and the
+# largest machines have some pebibytes of memory.
 MOST_CPUS = Quantity(10**9 * NANO)
-MOST_OF_ANYTHING = Quantity(2**60 * NANO)
+MOST_OF_ANYTHING = Quantity(2**55 * NANO)
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _SHOWN = 60
 

@@ -42,6 +42,7 @@ def test_announcement_may_say_little_and_any_resource() -> None:
         (b'{"quotas": {"c p u": 1}}', "quotas: "),
         (b'{"quotas": {"cpu": "1e30"}}', "cpu: '1e30' is more than any pool has"),
         (b'{"quotas": {"cpu": "1000000001"}}', "is more than any pool has"),
+        (b'{"quotas": {"memory": "33Pi"}}', "memory: '33Pi' is more than any pool has"),
         (b'{"quotas": {"memory": "2Ei"}}', "memory: '2Ei' is more than any pool has"),
         (b'{"quotas": {"nvidia.com/gpu": "500m"}}', "'500m' is not a whole number, and nvidia.com/gpu has no parts"),
         (b'{"quotas": {"pods": "1500m"}}', "pods: '1500m' is not a whole number"),
@@ -55,10 +56,10 @@ def test_bad_message_says_why_it_changes_nothing(payload: bytes, problem: str) -
 
 def test_announcement_may_use_all_that_a_pool_can_have() -> None:
     said = read_announcement(
-        b'{"quotas": {"cpu": "1G", "memory": "1Ei", "nvidia.com/gpu": "8"}, "labels": '
+        b'{"quotas": {"cpu": "1G", "memory": "32Pi", "nvidia.com/gpu": "8"}, "labels": '
         b'["topology.kubernetes.io/zone=north", "example.org/site=cnaf"]}'
     )
-    assert said.amounts == amounts(cpu="1G", memory="1Ei", **{"nvidia.com/gpu": 8})
+    assert said.amounts == amounts(cpu="1G", memory="32Pi", **{"nvidia.com/gpu": 8})
     assert said.labels == {"topology.kubernetes.io/zone": "north", "example.org/site": "cnaf"}
     assert said.problems == ()
 
