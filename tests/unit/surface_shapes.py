@@ -221,6 +221,9 @@ def _fields(found: Any) -> Shape:
 
 
 def _hinted(hint: Any) -> Shape:
+    """Of a function nothing is written."""
+    if typing.get_origin(hint) is Callable:
+        return {}
     inner = merged(_hinted(part) for part in typing.get_args(hint))
     if typing.get_origin(hint) in {tuple, list}:
         return {EACH: inner}
