@@ -10,7 +10,7 @@ from tests.soak.wanted import KUBESTELLAR, MANAGER, MULTIKUEUE, SENT, WORKERS
 
 # One that is there while something is tried that must not touch it.
 LONG_JOB = 40
-ANOTHER_MANAGER = Refused.MANAGED.value
+ANOTHER_MANAGER, SECOND_NAME = Refused.MANAGED.value, Refused.SHARED.value
 
 
 def commit_share(walk: Walk) -> None:
@@ -85,6 +85,24 @@ def exchange_roles(walk: Walk) -> None:
     else:
         time.sleep(6)
         walk.say(f"{swapped.manager} was the manager in git for a moment")
+    walk.write(before)
+
+
+def add_second_name(walk: Walk) -> None:
+    """A cluster of the fleet gets a second name, says git: that is refused, and changes nothing."""
+    if walk.frozen or walk.killed:
+        return
+    before, shared = walk.wanted, walk.chance.choice((MANAGER, *walk.wanted.workers))
+    walk.heal()
+    walk.write(replace(walk.wanted, second_name_of=shared))
+    if walk.controller is None:
+        code, text = walk.kfleet("apply", *HASTY)
+        walk.say(f"apply with a second name of {shared}: exit {code}")
+        if code != 3 or SECOND_NAME not in text:
+            walk.recorder.report(f"apply with a second name of {shared}: exit {code}\n{text}")
+    else:
+        time.sleep(4)
+        walk.say(f"{shared} had a second name in git for a moment")
     walk.write(before)
 
 

@@ -12,9 +12,9 @@ from reconciler.sandbox.state import ITS
 from tests.cluster.faults.proxy import FaultProxy, proxied
 from tests.cluster.kubestellar.downsynced import Downsynced
 from tests.cluster.live_fleet import LiveFleet
-from tests.soak import commits
+from tests.soak import commits, edits
 from tests.soak.foreign import make_foreign, remove_foreign
-from tests.soak.peace import converge, make_peace
+from tests.soak.peace import check_foreign, converge, make_peace
 from tests.soak.record import KUEUE, Recorder
 from tests.soak.walk import CLUSTERS, Walk
 from tests.soak.wanted import KUBESTELLAR, MANAGER, MULTIKUEUE, WORKERS, Wanted
@@ -33,13 +33,15 @@ STEPS: dict[Step, int] = {
     commits.commit_drain: 2,
     commits.commit_worker: 2,
     commits.revert: 1,
-    Walk.edit_by_hand: 2,
+    edits.edit_by_hand: 3,
     Walk.break_answers: 5,
     Walk.heal: 2,
     Walk.freeze: 1,
     Walk.thaw: 1,
     Walk.jump_clock: 1,
     commits.exchange_roles: 1,
+    commits.add_second_name: 1,
+    Walk.restart_kueue: 1,
     Walk.wait: 2,
 }
 # With KubeStellar nobody keeps trying to place a job but kfleet, and parts of KubeStellar fail as well.
@@ -62,7 +64,7 @@ def steps_of(*, is_run: bool, is_downsynced: bool) -> dict[Step, int]:
     if not is_run:
         return steps
     kept = {step: weight for step, weight in steps.items() if step not in {Walk.apply, Walk.plan, Walk.kill_apply}}
-    return {**kept, Walk.restart_controller: 2, Walk.stall_watches: 2, Walk.wait: 7}
+    return {**kept, Walk.restart_controller: 2, Walk.suspend_controller: 1, Walk.stall_watches: 2, Walk.wait: 7}
 
 
 def options(name: str, *, is_downsynced: bool) -> SandboxOptions:
@@ -136,6 +138,7 @@ def take(sandbox: Sandbox, folder: Path, seed: int, steps: int, *, is_run: bool 
         for _ in range(steps):
             (step,) = walk.chance.choices([*possible], [*possible.values()])
             step(walk)
+            check_foreign(walk)
             if walk.recorder.violations:
                 break
         else:

@@ -8,6 +8,7 @@ PATHS = (
     "",
     "/apis",
     "/clusterqueues",
+    "/clusterroles",
     "/configmaps/kfleet-",
     "/leases",
     "/localqueues",
@@ -17,14 +18,29 @@ PATHS = (
     "/nodes",
     "/resourceflavors",
     "/secrets",
+    "/selfsubjectrulesreviews",
     "/workloads",
 )
-CARRIED_PATHS = (*PATHS, "/admissionchecks", "/bindingpolicies", "/customtransforms", "/jobs", "/jobs", "/pods")
+CARRIED_PATHS = (
+    *PATHS,
+    "/admissionchecks",
+    "/apis/control.kubestellar.io/v1alpha1$",
+    "/bindingpolicies",
+    "/customtransforms",
+    "/jobs",
+    "/jobs",
+    "/pods",
+)
 PAGES = {
     404: "<html>default backend - 404</html>",
     200: '{"login": "please"}',
     502: "<html>bad gateway</html>",
 }
+# Well-formed, with a kind, and still no answer: a login page for programs, and a list of nothing that has a name.
+OTHER_PAGES = (
+    '{"kind": "Login", "apiVersion": "v1", "metadata": {}}',
+    '{"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": [{}]}',
+)
 HALF_A_PAGE = '{"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": [{"metada'
 REASONS = {403: "Forbidden", 500: "InternalError", 503: "ServiceUnavailable", 429: "TooManyRequests"}
 
@@ -36,5 +52,5 @@ def random_fault(chance: random.Random, paths: tuple[str, ...] = PATHS) -> Fault
     if deed is not Deed.ANSWER:
         return Fault(deed, path, methods, times=times)
     status = chance.choice((*PAGES, *REASONS))
-    page = chance.choice((PAGES[200], HALF_A_PAGE)) if status == 200 else PAGES.get(status, "")
+    page = chance.choice((PAGES[200], HALF_A_PAGE, *OTHER_PAGES)) if status == 200 else PAGES.get(status, "")
     return Fault(deed, path, methods, status=status, reason=REASONS.get(status, ""), page=page, times=times)

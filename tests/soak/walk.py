@@ -1,7 +1,6 @@
 """One walk: a world of its own on the clusters of a sandbox, steps by chance, and peace at the end."""
 
 import io
-import json
 import os
 import random
 import signal
@@ -25,7 +24,7 @@ from tests.cluster.faults.proxy import Deed, Fault, FaultProxy
 from tests.soak import clock
 from tests.soak.foreign import Key
 from tests.soak.misfortune import CARRIED_PATHS, PATHS, random_fault
-from tests.soak.record import KUEUE, JobRecord, Recorder, RunsOn
+from tests.soak.record import JobRecord, Recorder, RunsOn
 from tests.soak.wanted import LOCAL, MANAGER, NODE_CPUS, SENT, WORKERS, Access, Wanted
 from tests.support import kfleet_program, revive
 
@@ -139,17 +138,6 @@ class Walk:
         record = JobRecord(namespace, self.next_name(), MANAGER, is_barred=True)
         self.submit_job(record, 1, LONGEST_JOB, labels)
 
-    def edit_by_hand(self) -> None:
-        cluster, queue = self.chance.choice(self.wanted.workers), self.chance.choice(SENT)
-        path = f"{KUEUE}/clusterqueues/{self.fleet}-{queue}?fieldManager=kubectl-edit"
-        change = self.chance.choice(({"spec": {"stopPolicy": "Hold"}}, {"metadata": {"labels": {"edited": "yes"}}}))
-        try:
-            self.api(cluster).patch(path, change)
-        except ClusterError as error:
-            self.say(f"edit by hand on {cluster}: {error}")
-            return
-        self.say(f"edit by hand: {cluster}/{queue}: {json.dumps(change)}")
-
     def break_answers(self) -> None:
         cluster = self.chance.choice(CLUSTERS)
         fault = random_fault(self.chance, CARRIED_PATHS if self.is_downsynced else PATHS)
@@ -163,7 +151,9 @@ class Walk:
 
     def jump_clock(self) -> None:
         """What time it is for kfleet, for commands to come and for a controller that runs."""
-        seconds = self.chance.choice(JUMPS)
+        self.set_clock(self.chance.choice(JUMPS))
+
+    def set_clock(self, seconds: int) -> None:
         self._clock.write_text(str(seconds))
         self.say(f"kfleet's clock is {seconds} s ahead")
 
@@ -175,6 +165,12 @@ class Walk:
         self.sandbox.kill(f"{worker}/kube-apiserver")
         self.killed.add(worker)
         self.say(f"{worker}: its API server was killed")
+
+    def restart_kueue(self) -> None:
+        """The manager's Kueue dies, and is started again."""
+        self.sandbox.kill(f"{MANAGER}/kueue")
+        self.sandbox.restart(f"{MANAGER}/kueue")
+        self.say("the manager's Kueue was killed and started again")
 
     def restart_carrier(self) -> None:
         """A part of KubeStellar dies, and is started again."""
@@ -211,6 +207,16 @@ class Walk:
             self.folder, ("--interval", "3", "--cluster-timeout", "3"), settings=self._settings
         )
         self.say(f"controller: {how}, and started")
+
+    def suspend_controller(self) -> None:
+        """Its machine sleeps, and wakes up with everything that it knew before."""
+        if self.controller is None or self.controller.process.poll() is not None:
+            return
+        seconds = self.chance.uniform(1, 12)
+        self.controller.process.send_signal(signal.SIGSTOP)
+        time.sleep(seconds)
+        self.controller.process.send_signal(signal.SIGCONT)
+        self.say(f"the controller slept for {seconds:.1f} s")
 
     def end_controller(self, *, is_killed: bool) -> None:
         controller, self.controller = self.controller, None

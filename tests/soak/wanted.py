@@ -22,6 +22,8 @@ SENT = ("alpha", "beta")
 # A queue whose jobs are submitted on the worker itself.
 LOCAL = "local"
 EXTRA = "extra"
+# Another name of a cluster that the fleet has already.
+SECOND = "second"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class Wanted:
     dispatch: str = MULTIKUEUE
     is_draining: bool = False
     manager: str = MANAGER
+    second_name_of: str = ""
 
     @property
     def queues(self) -> tuple[str, ...]:
@@ -65,13 +68,15 @@ class Wanted:
     @property
     def servers(self) -> tuple[str, ...]:
         """The workers that the flavor is of."""
-        return tuple(name for name in (MANAGER, *self.workers) if name != self.manager)
+        own = tuple(name for name in (MANAGER, *self.workers) if name != self.manager)
+        return (*own, SECOND) if self.second_name_of else own
 
     def documents(self, fleet: str, accesses: Mapping[str, Access]) -> list[Document]:
         flavor = f"{fleet}-{self.flavor}"
         return [
             fleet_document(fleet, policy={"prune": {"maxDeletes": 1000, "maxPercent": 100}}),
             *(self._cluster(name, accesses[name]) for name in (MANAGER, *self.workers)),
+            *self._second_name(accesses),
             observed_flavor(flavor, "nodes", clusters={"names": list(self.servers)}),
             *(self._queue(fleet, name, flavor) for name in self.queues),
             *(main_tenant(f"{fleet}-{name}", f"{fleet}-{name}") for name in self.queues),
@@ -83,6 +88,12 @@ class Wanted:
             return cluster_document(name, "manager", access=found)
         drain = self.drains.get(name, False)
         return cluster_document(name, access=found, credentials={"server": access.server}, drain=drain)
+
+    def _second_name(self, accesses: Mapping[str, Access]) -> list[Document]:
+        if not self.second_name_of:
+            return []
+        found = {"kubeconfig": str(accesses[self.second_name_of].kubeconfig), "context": self.second_name_of}
+        return [cluster_document(SECOND, access=found)]
 
     def _queue(self, fleet: str, name: str, flavor: str) -> Document:
         """Two queues that share a cohort, one of which may take back what it lent; the others are on their own."""
