@@ -43,6 +43,7 @@ Everything else is about the outside:
 | `clients` | API servers, git, forges, NATS, HTTP, the lease: one system per file |
 | `pipeline` | the line |
 | `controller` | `kfleet run`: the line again and again |
+| `web` | the page: views in a browser, for those who may see them |
 | `cli` | arguments in, results on stdout, an exit code |
 | `sandbox` | a real fleet on one machine, for tests, the demo and users |
 """

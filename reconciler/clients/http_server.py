@@ -58,25 +58,17 @@ class HttpServer:
         receivers: Mapping[str, Receiver] = NO_RECEIVERS,
         limits: Limits = LIMITS,
     ) -> None:
-        host, _, port = address.rpartition(":")
-        if not port.isdecimal() or int(port) > LAST_PORT:
-            raise EdgeError(f"--listen {address}", "is not an address", "use ADDRESS:PORT, such as 127.0.0.1:9464")
         checks = {"/healthz": is_alive, "/readyz": is_ready}
         parts = {
             "registry": registry,
             "checks": checks,
             "receivers": receivers,
-            "connections": (connections := _Connections(limits)),
+            "connections": (connections := OpenConnections(limits)),
             "gate": threading.BoundedSemaphore(limits.receivers),
             "turn_seconds": limits.turn_seconds,
             "timeout": limits.seconds,
         }
-        try:
-            self._server = _Server((host.strip("[]"), int(port)), type("Handler", (_Handler,), parts), connections)
-        except OSError as error:
-            problem = f"cannot listen there: {(error.strerror or str(error)).lower()}"
-            hint = "choose another ADDRESS:PORT; port 0 selects a free port"
-            raise EdgeError(f"--listen {address}", problem, hint) from error
+        self._server = listen("--listen", address, type("Handler", (_Handler,), parts), connections)
         threading.Thread(target=self._server.serve_forever, name="http", daemon=True).start()
 
     @property
@@ -88,7 +80,22 @@ class HttpServer:
         self._server.server_close()
 
 
-class _Connections:
+def listen(
+    option: str, address: str, handler: type[BaseHTTPRequestHandler], connections: "OpenConnections"
+) -> "LimitedServer":
+    """A server at ADDRESS:PORT; `option` is where the user gave the address."""
+    host, _, port = address.rpartition(":")
+    if not port.isdecimal() or int(port) > LAST_PORT:
+        raise EdgeError(f"{option} {address}", "is not an address", "use ADDRESS:PORT, such as 127.0.0.1:9464")
+    try:
+        return LimitedServer((host.strip("[]"), int(port)), handler, connections)
+    except OSError as error:
+        problem = f"cannot listen there: {(error.strerror or str(error)).lower()}"
+        hint = "choose another ADDRESS:PORT; port 0 selects a free port"
+        raise EdgeError(f"{option} {address}", problem, hint) from error
+
+
+class OpenConnections:
     """The open connections, the oldest first. Each has a thread that ends when its socket is shut down."""
 
     def __init__(self, limits: Limits) -> None:
@@ -138,12 +145,12 @@ class _Connections:
             connection.shutdown(socket.SHUT_RDWR)
 
 
-class _Server(ThreadingHTTPServer):
+class LimitedServer(ThreadingHTTPServer):
     request_queue_size = 128
     daemon_threads = True
 
     def __init__(
-        self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler], connections: _Connections
+        self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler], connections: OpenConnections
     ) -> None:
         super().__init__(address, handler)
         self._connections = connections
@@ -168,7 +175,7 @@ class _Handler(BaseHTTPRequestHandler):
     registry: CollectorRegistry
     checks: dict[str, Check]
     receivers: Mapping[str, Receiver]
-    connections: _Connections
+    connections: OpenConnections
     gate: threading.BoundedSemaphore
     turn_seconds: float
 

@@ -1,0 +1,1 @@
+"""The page: one view of the fleet in a browser, read-only."""

@@ -1,0 +1,74 @@
+// Plan: what the next apply would do.
+
+import { h } from "./dom.js";
+import { clock, counted } from "./format.js";
+import { address, badge, distinct, empty, filters, heading, matches, tabs } from "./parts.js";
+
+const SIGNS = { create: "+", update: "~", replace: "±", delete: "−", hold: "!" };
+const COLOURS = { create: "ok", update: "warn", replace: "warn", delete: "bad", hold: "none" };
+const MOST = 200;
+
+export function planView({ store, route, change }) {
+  const shown = store.plan;
+  if (!shown) return [heading("Plan"), empty("The plan is not read yet.")];
+  const isText = route.query.show === "text";
+  const choice = tabs("Form", [
+    { href: address("plan", { ...route.query, show: "" }), text: "Changes", isChosen: !isText },
+    { href: address("plan", { ...route.query, show: "text" }), text: "Text", isChosen: isText },
+  ]);
+  if (!shown.plan) return [heading("Plan"), empty(`The plan is unknown: ${shown.problem || "none was made"}.`)];
+  return [
+    heading("Plan", choice),
+    h("p", { class: "muted", key: "made" }, `Made at ${clock(shown.madeAt)} for ${shown.plan.revision ? `revision ${shown.plan.revision.slice(0, 12)}` : "the working tree"}.`, shown.problem ? ` A newer plan could not be made: ${shown.problem}` : ""),
+    isText ? h("pre", { class: "panel text", tabindex: 0, key: "text", role: "region", "aria-label": "The plan as text" }, shown.text) : changes(shown.plan, route, change),
+  ];
+}
+
+function changes(plan, route, change) {
+  const counts = Object.entries(plan.summary).filter(([action, number]) => number && action !== "keep");
+  const clusters = plan.clusters.filter((cluster) => !route.query.cluster || cluster.name === route.query.cluster);
+  const isQuiet = !counts.length && !plan.placements.length;
+  return [
+    h("p", { class: "summary", key: "summary" },
+      isQuiet ? badge("ok", "no changes") : counts.map(([action, number]) => badge(COLOURS[action] || "none", `${number} to ${action}`)),
+      h("span", { class: "muted" }, `${plan.summary.keep || 0} unchanged`)),
+    isQuiet ? null : filters(route, change, [{ name: "cluster", all: "all clusters", options: distinct(plan.clusters.map((cluster) => cluster.name)) }]),
+    problems("Refused", "bad", plan.refusals.map((one) => `${one.object || one.cluster}: ${one.problem}`)),
+    problems("Not observed", "warn", plan.gaps.map((gap) => `${gap.cluster}: ${gap.what}: ${gap.why}`)),
+    problems("Preflight", "warn", plan.preflightIssues.map((one) => `${one.cluster}: ${one.problem} ${one.remedy}`)),
+    problems("Waiting", "none", plan.waiting.map((one) => `${one.cluster}: ${one.why}`)),
+    problems("Placements", "none", plan.placements.map((one) => `${one.verb} ${one.object} ${one.cluster} ${one.why}`)),
+    clusters.map((cluster) => clusterChanges(cluster, route)),
+  ];
+}
+
+function problems(title, kind, lines) {
+  if (!lines.length) return null;
+  return h("section", { class: `panel problems ${kind}`, key: title }, h("h2", null, title), h("ul", { class: "lines" }, lines.map((line) => h("li", { key: line }, line))));
+}
+
+function clusterChanges(cluster, route) {
+  const shown = cluster.changes.filter((one) => matches(route.query.q, [one.object, one.reason, one.action]));
+  if (!shown.length) return null;
+  return h(
+    "details",
+    { class: "cluster-section", key: cluster.name, open: true },
+    h("summary", null, h("h2", null, cluster.name), h("span", { class: "muted" }, counted(shown.length, "change"))),
+    h("ul", { class: "changes" }, shown.slice(0, MOST).map(changeEntry)),
+    shown.length > MOST ? h("p", { class: "muted" }, `and ${shown.length - MOST} more; the text shows all`) : null,
+  );
+}
+
+function changeEntry(one) {
+  return h(
+    "li",
+    { key: one.object },
+    h("p", { class: "change-head" }, h("span", { class: `sign ${COLOURS[one.action] || "none"}`, "aria-hidden": "true" }, SIGNS[one.action] || "·"), h("span", { class: "visually-hidden" }, `${one.action} `), h("span", { class: "object" }, one.object), badge("none", one.reason.replaceAll("_", " "))),
+    one.notes.map((note) => h("p", { class: "muted small", key: note }, note)),
+    one.fields.length ? h("ul", { class: "fields" }, one.fields.map((field) => h("li", { key: field.path }, h("code", null, field.path), " ", value(field.old), " → ", value(field.new), h("span", { class: "muted" }, ` ${field.cause}${field.owner ? ` (${field.owner})` : ""}`)))) : null,
+  );
+}
+
+function value(content) {
+  return h("code", { class: "value" }, content === null || content === undefined ? "–" : typeof content === "string" ? content : JSON.stringify(content));
+}
