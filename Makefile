@@ -11,7 +11,7 @@ PYTEST_ARGS ?=
 # Where Python may not keep what it compiled, every process compiles 1,000 modules again, and pytest all tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo unit shuffled test soak coverage mutants mutants-apply check docs format bench lock clean
+.PHONY: help demo unit shuffled test soak coverage mutants mutants-apply check docs format bench screenshots lock clean
 
 help:
 	@echo "make demo    a real fleet on this machine: a commit, an apply, and jobs on the workers (KEEP=1 keeps it)"
@@ -25,6 +25,7 @@ help:
 	@echo "make check   format, lint, types"
 	@echo "make docs    write the files that are generated: docs/lint.md, docs/reference.md, deploy/*/rights.yaml"
 	@echo "make bench   measurements, as ratios"
+	@echo "make screenshots  pictures of the page in docs/images, from the example view"
 	@echo "make format  write the format instead of checking it"
 	@echo "make lock    choose new versions for requirements.lock"
 
@@ -86,6 +87,9 @@ format: $(READY)
 bench: $(READY)
 	@$(BIN)/kfleet sandbox build
 	@$(BIN)/python benchmarks/run.py
+
+screenshots: $(READY)
+	@$(BIN)/python -m tests.screenshots docs/images
 
 # A plain list with hashes: it names no package index, so it installs from a mirror as well.
 lock: $(READY)

@@ -39,6 +39,12 @@ def _seconds(name: str, default: float, text: str, *, least: float = 1) -> Decor
     help="Address that serves /metrics, /healthz and /readyz.",
 )
 @click.option(
+    "--ui",
+    default="",
+    metavar="ADDRESS:PORT",
+    help="Address that serves the page of the fleet. On loopback it needs no login. [default: off]",
+)
+@click.option(
     "--webhook",
     default="",
     metavar="SECRET",
@@ -80,6 +86,7 @@ def run(
     interval: float,
     git_interval: float,
     listen: str,
+    ui: str,
     webhook: str,
     keys: str,
     fast_forward_only: bool,
@@ -99,6 +106,7 @@ def run(
     Examples:
       kfleet run --repo https://git.example.org/fleet.git --revision main
       kfleet run --interval 30 --log json --listen 0.0.0.0:9464
+      kfleet run --revision main --ui 127.0.0.1:8466
       kfleet run --repo git@github.com:acme/fleet.git --revision main --commit-status env:GITHUB_TOKEN
       kfleet run --revision main --webhook /etc/kfleet/webhook --verify-signatures /etc/kfleet/allowed_signers
     """
@@ -118,6 +126,7 @@ def run(
         git_interval=timedelta(seconds=git_interval),
         timeout=timedelta(seconds=cluster_timeout),
         listen=listen,
+        ui=ui,
         trust=Trust(keys, fast_forward_only),
         webhook=webhook,
         commit_status=commit_status,

@@ -17,6 +17,7 @@ from reconciler.controller.commit_status import Commits
 from reconciler.controller.connections import Clusters
 from reconciler.controller.cycle import Cycle, CycleReport
 from reconciler.controller.metrics import Metrics
+from reconciler.controller.page import Page
 from reconciler.controller.revisions import ANY_COMMIT, DEFECT, Revisions, Trust, text_of
 from reconciler.controller.status import StatusReporter, failed_status, status_of
 from reconciler.controller.triggers import Wakeups, Webhook
@@ -36,7 +37,10 @@ LONGEST_CYCLE = timedelta(minutes=15)
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:
-    """`webhook` and `commit_status` name the source of a secret and a token: a file, or env:NAME; empty is off."""
+    """`webhook` and `commit_status` name the source of a secret and a token: a file, or env:NAME; empty is off.
+
+    `ui` is the address of the page; empty is off.
+    """
 
     source: Source
     interval: timedelta = timedelta(seconds=60)
@@ -47,6 +51,7 @@ class RunSettings:
     webhook: str = ""
     commit_status: str = ""
     forge: str = ""
+    ui: str = ""
 
 
 def run_loop(
@@ -67,6 +72,7 @@ class _Loop:
         self._revisions = Revisions(settings.source, settings.git_interval, self._wakeups.wake, settings.trust)
         self._cycle = Cycle(self._clusters, self._wakeups.wake)
         self._reporter = StatusReporter(self._clusters, _commits(settings))
+        self._page: Page | None = None
         self._failures = 0
         self._began: float | None = None
         self._holder = new_holder()
@@ -76,6 +82,7 @@ class _Loop:
         receivers = self._receivers()
         endpoint = HttpServer(self._settings.listen, self._metrics.registry, self._is_alive, self._is_ready, receivers)
         on_listening(endpoint.port)
+        self._open_page()
         threading.Thread(target=self._wake_on_stop, daemon=True).start()
         try:
             self._revisions.start()
@@ -92,7 +99,14 @@ class _Loop:
             self._reporter.close()
             self._clusters.close()
             endpoint.close()
+            if self._page:
+                self._page.close()
         log.info("stopped")
+
+    def _open_page(self) -> None:
+        if self._settings.ui:
+            self._page = Page(self._settings.ui, lambda: self._revisions.now.revision, self._settings.timeout)
+            log.info("page", extra={"address": self._settings.ui, "port": self._page.port})
 
     def _fleet_name(self) -> str:
         revision = self._revisions.now.revision
@@ -122,7 +136,12 @@ class _Loop:
             self._told = error.problem
             self._stop.wait(FIRST_PAUSE.total_seconds())
         finally:
-            self._metrics.end_leading()
+            self._end_leading()
+
+    def _end_leading(self) -> None:
+        self._metrics.end_leading()
+        if self._page:
+            self._page.end_leading()
 
     def _cycle_on(self, place: tuple[ClusterName, LeaseName], lost: Loss) -> None:
         pause = timedelta()
@@ -154,6 +173,8 @@ class _Loop:
         finally:
             self._began = None
         self._metrics.note(report)
+        if self._page:
+            self._page.note(report)
         self._failures = 0 if report.is_done else self._failures + 1
         _log(report, reasons)
         return min(report.due, self._settings.interval) if report.is_done else self._pause()
@@ -161,6 +182,8 @@ class _Loop:
     def _failed(self, spec: FleetSpec, problem: str, forbidden: Callable[[], str]) -> timedelta:
         self._failures += 1
         self._metrics.note_failure()
+        if self._page:
+            self._page.note_failure(problem)
         log.error("cycle failed", extra={"problem": problem})
         if not forbidden():
             self._reporter.tell(spec, failed_status(spec, problem, self._revisions.now))

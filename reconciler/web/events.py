@@ -16,7 +16,7 @@ import orjson
 from reconciler.errors import KfleetError
 from reconciler.web.changes import find_changes
 from reconciler.web.filter import Record, Scope, narrow
-from reconciler.web.history import History, history_record, sample_of
+from reconciler.web.history import History, Sample, history_record, sample_of
 
 NO_PLAN: Record = {"madeAt": None, "problem": "no plan was made yet", "text": "", "plan": None}
 NOT_FOR_TENANTS: Record = {**NO_PLAN, "problem": "the plan is shown to readers of the whole fleet"}
@@ -76,8 +76,8 @@ class Feed:
             self._read_at = time.monotonic()
         return self._shown
 
-    def note_history(self, view: Record) -> None:
-        self._history = self._history.with_sample(sample_of(view, datetime.now(UTC)))
+    def note(self, sample: Sample) -> None:
+        self._history = self._history.with_sample(sample)
 
     def change(self, before: Shown, after: Shown, scope: Scope) -> bytes:
         """The event that makes one view of another, encoded once for all readers with the same scope."""
@@ -109,7 +109,7 @@ class Feed:
                 problem=str(error),
                 is_live=before.is_live,
             )
-        self.note_history(view)
+        self.note(sample_of(view, datetime.now(UTC)))
         history = history_record(self._history)
         return Shown(number=number, view=view, plan=plan, history=history, is_live=self._source.is_live)
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from reconciler.clients.http_server import Limits, OpenConnections, listen
-from reconciler.errors import KfleetError
+from reconciler.errors import EdgeError, KfleetError
 from reconciler.web.auth import Denied, Reviewer, bearer_token
 from reconciler.web.events import Feed, Reader, Shown, event, plan_for
 from reconciler.web.filter import WHOLE_FLEET, Scope, namespaces_in, narrow
@@ -31,11 +31,16 @@ class WebServer:
     """Listens as soon as it is created. Without a reviewer all readers see everything: only for loopback."""
 
     def __init__(self, option: str, address: str, feed: Feed, reviewer: Reviewer | None) -> None:
+        if reviewer is None and not is_loopback(address):
+            raise EdgeError(
+                f"{option} {address}",
+                "is not a loopback address",
+                "use 127.0.0.1:PORT; kfleet run --ui serves others, with a login",
+            )
         self._stop = threading.Event()
         parts = {
             "feed": feed,
-            "reviewer": None if is_loopback(address) else reviewer,
-            "is_open": is_loopback(address),
+            "reviewer": reviewer,
             "connections": (connections := OpenConnections(LIMITS)),
             "streams": threading.BoundedSemaphore(STREAMS),
             "stop": self._stop,
@@ -60,14 +65,13 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
     feed: Feed
     reviewer: Reviewer | None
-    is_open: bool
     connections: OpenConnections
     streams: threading.BoundedSemaphore
     stop: threading.Event
 
     def do_GET(self) -> None:
         self.close_connection = True
-        if self.is_open and not is_local_name(self.headers.get("Host", "")):
+        if self.reviewer is None and not is_local_name(self.headers.get("Host", "")):
             self._send(OTHER_NAME)
         elif (answer := page_answer(self.path, self.headers.get("If-None-Match", ""))) is not None:
             self._send(answer)
@@ -94,10 +98,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(Answer(503, f"{error}\n".encode()))
 
     def _scope(self) -> Scope | Denied:
-        if self.is_open:
-            return WHOLE_FLEET
         if self.reviewer is None:
-            return Denied(403, "this address needs a login, and the fleet has no cluster that checks it")
+            return WHOLE_FLEET
         headers = {name.lower(): value for name, value in self.headers.items()}
         return self.reviewer.decide(bearer_token(headers), lambda: namespaces_in(self.feed.latest().view))
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from reconciler.web.routes import STATIC
 from tests import fast_yaml
 from tests.support import ROOT
 from tests.unit.kubeconfigs import kubeconfig
@@ -108,12 +109,19 @@ def test_wheel_holds_schemas_and_definitions(run: Run) -> None:
     assert "nominal" in run("explain", "queue.quota").stdout
 
 
+def test_wheel_holds_the_files_of_the_page(program: Path) -> None:
+    site = next((program.parent.parent / "lib").glob("python*")) / "site-packages"
+    assert {path.name for path in (site / "reconciler/web/static").iterdir()} == {
+        path.name for path in STATIC.iterdir()
+    }
+
+
 def test_wheel_knows_its_version(run: Run) -> None:
     assert json.loads(run("version", "-o", "json").stdout)["kfleet"] == distribution("kfleet").version
     assert "_KFLEET_COMPLETE" in run("completion", "bash").stdout
 
 
-@pytest.mark.parametrize("command", ["apply", "diff", "observe", "plan", "preflight", "run", "status"])
+@pytest.mark.parametrize("command", ["apply", "diff", "observe", "plan", "preflight", "run", "status", "ui"])
 def test_wheel_has_what_each_command_imports(run: Run, command: str) -> None:
     assert f"kfleet {command}" in run(command, "--help").stdout
 

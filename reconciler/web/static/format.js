@@ -8,6 +8,9 @@ const FACTORS = {
 };
 const BINARY = [["Pi", 2 ** 50], ["Ti", 2 ** 40], ["Gi", 2 ** 30], ["Mi", 2 ** 20], ["Ki", 2 ** 10]];
 const BYTES = /memory|storage|hugepages/;
+const TIME_OPTIONS = { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" };
+const TIME = new Intl.DateTimeFormat("en", TIME_OPTIONS);
+const DAY_AND_TIME = new Intl.DateTimeFormat("en", { ...TIME_OPTIONS, year: "numeric", month: "short", day: "numeric" });
 const NUMBERS = new Intl.NumberFormat("en", { maximumFractionDigits: 2 });
 
 export function isKnown(value) {
@@ -63,8 +66,7 @@ export function since(time, now) {
 export function clock(time) {
   const at = new Date(time);
   const isToday = at.toDateString() === new Date().toDateString();
-  const options = { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" };
-  return at.toLocaleString("en", isToday ? options : { ...options, year: "numeric", month: "short", day: "numeric" });
+  return (isToday ? TIME : DAY_AND_TIME).format(at);
 }
 
 export function counted(number, one, many = `${one}s`) {

@@ -22,15 +22,18 @@ export function groupOf(job) {
 export function jobsView(page) {
   const { store, route, change } = page;
   const all = store.list("jobs");
-  const found = all.filter((job) => isFound(job, route.query));
-  const groups = Map.groupBy ? Map.groupBy(found, groupOf) : grouped(found);
-  const chosen = route.query.state || "";
-  const shown = found.filter((job) => isChosen(job, chosen)).sort(inOrder);
+  // Once per change of data or filters, and not for every frame while a reader scrolls.
+  const { found, groups, shown } = store.once(`jobs ${JSON.stringify({ ...route.query, job: "" })}`, () => selected(all, route.query));
   return [
     heading("Jobs", tabs("State", stateTabs(route, groups, found.length))),
     filters(route, change, choices(store, all)),
     shown.length ? rows(page, shown) : empty(emptyText(store, all)),
   ];
+}
+
+function selected(all, query) {
+  const found = all.filter((job) => isFound(job, query));
+  return { found, groups: grouped(found), shown: found.filter((job) => isChosen(job, query.state || "")).sort(inOrder) };
 }
 
 function emptyText(store, all) {
@@ -40,12 +43,12 @@ function emptyText(store, all) {
 
 function grouped(jobs) {
   const groups = new Map();
-  for (const job of jobs) groups.set(groupOf(job), [...(groups.get(groupOf(job)) || []), job]);
+  for (const job of jobs) groups.set(groupOf(job), (groups.get(groupOf(job)) || 0) + 1);
   return groups;
 }
 
 function stateTabs(route, groups, all) {
-  const number = (...names) => names.reduce((sum, name) => sum + (groups.get(name)?.length || 0), 0);
+  const number = (...names) => names.reduce((sum, name) => sum + (groups.get(name) || 0), 0);
   const entry = (state, text, amount) => ({
     href: address("jobs", { ...route.query, state, job: "" }), text, number: amount.toLocaleString("en"), isChosen: (route.query.state || "") === state,
   });

@@ -45,6 +45,7 @@ export class Store {
   once(name, compute) {
     const found = this.cache.get(name);
     if (found?.version === this.version) return found.value;
+    if (this.cache.size > 40) this.cache.clear();
     const value = compute();
     this.cache.set(name, { version: this.version, value });
     return value;

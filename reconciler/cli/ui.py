@@ -1,0 +1,102 @@
+"""`kfleet ui`: the page, on this machine."""
+
+import gc
+import signal
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from types import FrameType
+
+import click
+
+from reconciler.cli.options import load_or_stop, looking_options, source_options, timeout_option
+from reconciler.errors import RefusedError
+from reconciler.pipeline.capacity import ObserveOptions
+from reconciler.pipeline.load import Revision, Source, accepted, load_files, read_files
+from reconciler.pipeline.observe import connect
+from reconciler.pipeline.recording import connect_recorded
+from reconciler.snapshot.recording import Recording
+from reconciler.web.events import Feed
+from reconciler.web.live import ClusterSource, Open, Planner
+from reconciler.web.server import WebServer
+
+
+@click.command()
+@source_options
+@looking_options
+@timeout_option
+@click.option(
+    "--listen",
+    default="127.0.0.1:8466",
+    show_default=True,
+    metavar="ADDRESS:PORT",
+    help="Address of this machine that serves the page; port 0 selects a free port.",
+)
+@click.option(
+    "--refresh",
+    type=click.FloatRange(min=0.5),
+    default=3,
+    show_default=True,
+    metavar="SECONDS",
+    help="How often to observe the clusters while a page is open.",
+)
+def ui(
+    source: Source,
+    looking: ObserveOptions,
+    recording: Recording | None,
+    timeout: float,
+    listen: str,
+    refresh: float,
+) -> int:
+    """Serve the page of the fleet on this machine: clusters, queues, jobs, plan, capacity.
+
+    The page is read-only. It observes the clusters with your kubeconfig, and only while it is open in a browser.
+    Because it needs no login, it is served on loopback only; `kfleet run --ui` serves it for others.
+
+    \b
+    Examples:
+      kfleet ui
+      kfleet ui --overlay prod --listen 127.0.0.1:9000
+      kfleet ui --snapshot world.json.gz
+    """
+    gc.enable()
+    first = load_or_stop(replace(source, is_identified=True))
+    open_: Open = partial(connect, timeout=timedelta(seconds=timeout))
+    if recording is not None:
+        open_ = partial(connect_recorded, recording=recording)
+    planner = Planner(_reloaded(source, first), open_, looking)
+    pages = ClusterSource(planner.current, open_, recording.taken_at if recording else None)
+    server = WebServer("--listen", listen, Feed(pages, timedelta(seconds=refresh)), reviewer=None)
+    click.echo(f"http://{listen.rpartition(':')[0]}:{server.port}/")
+    _wait_for_end()
+    server.close()
+    pages.close()
+    return 0
+
+
+def _reloaded(source: Source, first: Revision) -> Callable[[], Revision]:
+    """The revision of the command's start, then that of every new plan. Files that cannot be read are an error then."""
+    known = [first]
+
+    def load() -> Revision:
+        if known:
+            return known.pop()
+        revision = accepted(load_files(read_files(replace(source, is_identified=True)), source.overlay), source)
+        if revision.errors:
+            raise RefusedError(f"the fleet has errors: {revision.errors[0].problem}")
+        return revision
+
+    return load
+
+
+def _wait_for_end() -> None:
+    stop = threading.Event()
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        stop.set()
+
+    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGINT, end)
+    stop.wait()

@@ -1,0 +1,50 @@
+"""The page with views that a test chooses."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from reconciler.web.events import NO_PLAN, Feed
+from reconciler.web.filter import Record
+from reconciler.web.server import WebServer
+from tests.unit.web.views import example_view
+
+REFRESH = timedelta(milliseconds=200)
+
+
+def now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class Shown:
+    """A source whose view the test sets; it is always taken just now, unless it is old."""
+
+    def __init__(self, view: dict[str, Any] | None = None) -> None:
+        self.view = view or example_view()
+        self.plan: Record = NO_PLAN
+        self.is_live, self.is_old = True, False
+
+    def read_view(self) -> Record:
+        if self.is_old:
+            return dict(self.view)
+        clusters = [{**one, "takenAt": now()} for one in self.view["clusters"]]
+        return {**self.view, "takenAt": now(), "clusters": clusters}
+
+    def read_plan(self) -> Record:
+        return self.plan
+
+    def change(self, name: str, key: str, **fields: Any) -> None:
+        """Change one entry of a list, found by its id or name."""
+        entries = self.view[name]
+        changed = [{**one, **fields} if one.get("id", one["name"]) == key else one for one in entries]
+        self.view = {**self.view, name: changed}
+
+
+@contextmanager
+def served(source: Shown) -> Iterator[str]:
+    server = WebServer("--listen", "127.0.0.1:0", Feed(source, REFRESH), None)
+    try:
+        yield f"http://127.0.0.1:{server.port}"
+    finally:
+        server.close()

@@ -1,0 +1,192 @@
+"""The five views in a real browser: what they show, for whom they work, and how they change."""
+
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.cluster.web.conftest import OpenTab, Scheme
+from tests.cluster.web.served import Shown, served
+
+VIEWS = {"fleet": "Fleet", "queues": "Queues", "jobs": "Jobs", "plan": "Plan", "capacity": "Capacity"}
+FINETUNE = "hub/vision/pytorchjob-finetune-1a2b3"
+OTHERS = ("queues?by=name", f"jobs?job={FINETUNE}", "jobs?q=nothing+has+this", "plan?show=text")
+CHANGE: dict[str, Any] = {
+    "object": "east/ClusterQueue/training",
+    "action": "update",
+    "reason": "changed",
+    "notes": [],
+    "fields": [{"path": "spec.x", "old": "32", "new": "48", "cause": "drift", "owner": "kubectl"}],
+}
+PLAN: dict[str, Any] = {
+    "madeAt": "2026-11-18T16:00:00+00:00",
+    "problem": "",
+    "text": "east\n  ~ east/ClusterQueue/training  differs",
+    "plan": {
+        "revision": "3f9c1d0b7a52",
+        "summary": {"create": 0, "update": 1, "delete": 0, "keep": 41},
+        "clusters": [{"name": "east", "changes": [CHANGE]}],
+        "refusals": [{"reason": "too_many", "cluster": "west", "object": "", "problem": "more deletes than allowed"}],
+        "gaps": [{"cluster": "north", "what": "the cluster", "why": "connection refused"}],
+        "waiting": [],
+        "contacted": [],
+        "preflightIssues": [],
+        "placements": [],
+    },
+}
+TOO_WIDE = """[...document.querySelectorAll('main *, dialog[open] *')]
+    .filter(one => one.getBoundingClientRect().right > innerWidth + 1 && !one.closest('pre, .visually-hidden'))
+    .map(one => one.outerHTML.slice(0, 120))"""
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_each_view_has_an_address_and_nothing_goes_wrong_in_it(view: str, address: str, open_tab: OpenTab) -> None:
+    tab = open_tab(address)
+    page = tab.show(view)
+    assert tab.text("h1") == VIEWS[view]
+    expect(page.locator("#views a[aria-current=page]")).to_have_text(VIEWS[view])
+    assert tab.problems == []
+    assert [url for url in tab.requests if not url.startswith(f"{address}/")] == []
+    assert page.context.cookies() == []
+
+
+def test_fleet_shows_clusters_with_their_state(address: str, open_tab: OpenTab) -> None:
+    tab = open_tab(address)
+    tab.show("fleet")
+    east = tab.text(".clusters .body .row:has-text('east')")
+    assert "reachable" in east and "2 changes" in east and "1 drift" in east and "1 issue" in east
+    north = tab.text(".clusters .body .row:has-text('north')")
+    assert "not seen" in north and north.count("unknown") == 4
+
+
+def test_unknown_is_said_and_never_shown_as_zero(address: str, open_tab: OpenTab, shown: Shown) -> None:
+    for queue in shown.view["queues"]:
+        shown.change("queues", queue["id"], pending=None, admitted=None, resources=None)
+    shown.view = {**shown.view, "pools": None, "jobs": []}
+    tab = open_tab(address)
+    tab.show("queues")
+    card = tab.text(".tree > .queue")
+    assert "unknown waiting" in card and "unknown admitted" in card and "Quota unknown" in card and "0" not in card
+    tab.show("capacity")
+    assert "unknown" in tab.text("main")
+    tab.show("jobs")
+    assert "may have jobs" in tab.text("main")
+
+
+def test_queues_show_the_tree_and_what_is_borrowed(address: str, open_tab: OpenTab) -> None:
+    tab = open_tab(address)
+    page = tab.show("queues")
+    assert page.locator(".cohort .cohort .queue h4:has-text('training')").count() >= 1
+    labels = [bar.get_attribute("aria-label") or "" for bar in page.locator("svg.bar").all()]
+    assert any("52 of 96 used" in label for label in labels)
+    assert any("borrowed" in label for label in labels)
+
+
+def test_jobs_are_in_order_with_their_reason_and_place(address: str, open_tab: OpenTab) -> None:
+    tab = open_tab(address)
+    page = tab.show("jobs?state=waiting&queue=training")
+    assert page.locator(".jobs .body .name").all_inner_texts()[:2] == ["finetune", "render-many"]
+    first = tab.text(".jobs .body .row")
+    assert "place 1" in first and "insufficient unused quota" in first
+    tab.show("jobs?state=running")
+    assert "on east" in tab.text(".jobs .body .row:has-text('fold')")
+
+
+def test_plan_shows_changes_and_text(address: str, open_tab: OpenTab, shown: Shown) -> None:
+    tab = open_tab(address)
+    tab.show("plan")
+    assert "unknown" in tab.text("main")
+    shown.plan = PLAN
+    expect(tab.page.locator(".change-head")).to_contain_text("east/ClusterQueue/training")
+    assert "more deletes than allowed" in tab.text("main") and "connection refused" in tab.text("main")
+    tab.page.get_by_role("link", name="Text").click()
+    expect(tab.page.locator("pre")).to_have_text(PLAN["text"])
+    assert tab.page.url.endswith("/plan?show=text")
+
+
+def test_job_is_followed_without_a_reload(address: str, open_tab: OpenTab, shown: Shown) -> None:
+    tab = open_tab(address)
+    page = tab.show("jobs")
+    row = page.locator(".jobs .body .row:has-text('finetune')")
+    row.evaluate("element => { element.isTheSame = true; }")
+    page.locator(".jobs .name:has-text('finetune')").focus()
+    shown.change("jobs", FINETUNE, state="running", runsOn="west", position=None, reason="")
+    expect(row).to_contain_text("on west")
+    assert row.evaluate("element => element.isTheSame") is True
+    expect(page.locator(".jobs .name:has-text('finetune')")).to_be_focused()
+    shown.change("jobs", FINETUNE, state="finished")
+    expect(row).to_have_count(0)
+    assert tab.requests.count(f"{address}/api/events") == 1
+
+
+def test_filters_are_part_of_the_address(address: str, open_tab: OpenTab) -> None:
+    tab = open_tab(address)
+    page = tab.show("jobs")
+    page.get_by_role("searchbox").fill("fold")
+    page.get_by_label("tenant", exact=True).select_option("biology")
+    expect(page.locator(".jobs .body .row")).to_have_count(1)
+    other = open_tab(address)
+    other.show(page.url.removeprefix(f"{address}/"))
+    assert other.page.locator(".jobs .body .name").all_inner_texts() == ["fold"]
+    assert other.page.get_by_role("searchbox").input_value() == "fold"
+
+
+def test_page_works_with_the_keyboard_alone(address: str, open_tab: OpenTab) -> None:
+    tab = open_tab(address)
+    page = tab.show("fleet")
+    page.keyboard.press("Tab")
+    expect(page.get_by_text("Skip to content")).to_be_focused()
+    for _ in range(3):
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_have_text("Jobs")
+    page.keyboard.press("/")
+    page.keyboard.type("finetune")
+    expect(page.locator(".jobs .body .row")).to_have_count(1)
+    page.keyboard.press("Tab")
+    while page.evaluate("document.activeElement.matches('select')"):
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog")).to_contain_text("insufficient unused quota")
+    assert "job=hub" in page.url
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    assert page.evaluate("document.activeElement.textContent") == "finetune"
+
+
+def test_old_view_and_missing_clusters_are_said(address: str, open_tab: OpenTab, shown: Shown) -> None:
+    tab = open_tab(address)
+    page = tab.show("fleet")
+    assert "1 cluster not seen: north" in tab.text("#banner")
+    assert page.locator("#banner .bad").count() == 0
+    shown.is_old = True
+    expect(page.locator("#banner .bad")).to_contain_text("What is shown is")
+
+
+def test_lost_server_is_said_and_data_stay(shown: Shown, open_tab: OpenTab, loopback: None) -> None:  # noqa: ARG001
+    with served(shown) as address:
+        tab = open_tab(address)
+        tab.show("fleet")
+    expect(tab.page.locator("#banner .bad")).to_contain_text("The connection to kfleet is lost")
+    assert "reachable" in tab.text(".clusters")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("view", [*VIEWS, *OTHERS])
+def test_axe_finds_no_violation(view: str, scheme: Scheme, address: str, open_tab: OpenTab, shown: Shown) -> None:
+    shown.plan = PLAN
+    tab = open_tab(address, scheme=scheme)
+    tab.show(view)
+    assert tab.violations() == []
+
+
+@pytest.mark.parametrize("width", [360, 1920])
+@pytest.mark.parametrize("view", [*VIEWS, *OTHERS])
+def test_page_fits_narrow_and_wide_screens(
+    view: str, width: int, address: str, open_tab: OpenTab, shown: Shown
+) -> None:
+    shown.plan = PLAN
+    tab = open_tab(address, width=width, height=800)
+    page = tab.show(view)
+    assert tab.overflow() <= 0
+    assert page.evaluate(TOO_WIDE) == []
