@@ -67,7 +67,10 @@ def ui(
     if recording is not None:
         open_ = partial(connect_recorded, recording=recording)
     planner = Planner(_reloaded(source, first), open_, looking)
-    pages = ClusterSource(planner.current, open_, recording.taken_at if recording else None)
+    pages = ClusterSource(planner.current, open_)
+    if recording is not None:
+        planned = planner.plan_now()  # a snapshot is read once, so that its plan must be there already
+        pages = ClusterSource(lambda: planned, open_, recording.taken_at)
     server = WebServer("--listen", listen, Feed(pages, timedelta(seconds=refresh)), reviewer=None)
     click.echo(f"http://{listen.rpartition(':')[0]}:{server.port}/")
     _wait_for_end()
