@@ -12,7 +12,7 @@ from types import FrameType
 import click
 
 from reconciler.capacity.model import ObservedCapacity
-from reconciler.cli.options import read_recording, recorded_capacity, stop_on_errors
+from reconciler.cli.options import read_recording, recorded_capacity, skipped_text, stop_on_errors
 from reconciler.clients.working_tree import read_folder
 from reconciler.errors import EdgeError, KfleetError
 from reconciler.objects import ClusterName, ref_of
@@ -54,6 +54,8 @@ def generate(deadline: float) -> None:
     with _ended_in_time(deadline), _repository() as folder:
         parameters = read_parameters(os.environ)
         files = read_folder(folder)
+        if files.skipped:
+            click.echo(f"note: {skipped_text(files)}", err=True)
         look = _look(parameters.snapshot)
         rendered = render_offline(stop_on_errors(load_files(files, parameters.overlay)), look)
         text = _objects(rendered, _chosen(rendered, parameters))

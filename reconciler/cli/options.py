@@ -30,6 +30,7 @@ from reconciler.snapshot.recording import Recording, unpacked
 from reconciler.spec.files import FleetFiles
 from reconciler.spec.model import FleetSpec
 
+MOST_SKIPPED_SHOWN = 5
 _REPO = click.option("--repo", default=".", show_default=True, help="Repository: a path, or an https, ssh or file URL.")
 _PLACE = (
     click.option("--path", default="fleet", show_default=True, help="Folder of the fleet, in a repository or not."),
@@ -104,7 +105,16 @@ def read_and_tell(source: Source) -> FleetFiles:
     files = read_files(source)
     where = f"revision {files.revision[:12]}" if files.revision else "working tree (uncommitted)"
     click.secho(f"{files.origin}: {where}", dim=True, err=True)
+    if files.skipped:
+        click.secho(f"note: {skipped_text(files)}", fg="yellow", err=True)
     return files
+
+
+def skipped_text(files: FleetFiles) -> str:
+    shown = ", ".join(map(str, files.skipped[:MOST_SKIPPED_SHOWN]))
+    more = len(files.skipped) - MOST_SKIPPED_SHOWN
+    verb = "file is" if len(files.skipped) == 1 else "files are"
+    return f"{len(files.skipped)} {verb} not read: {shown}" + (f" and {more} more" if more > 0 else "")
 
 
 def load_or_stop(source: Source) -> Revision:

@@ -22,7 +22,7 @@ from gitdb.exc import ODBError
 from reconciler.clients.git_cache import BRANCHES_AND_TAGS, Clone
 from reconciler.clients.working_tree import Collector, read_tree
 from reconciler.errors import GitError
-from reconciler.spec.files import FleetFiles, overlays_beside
+from reconciler.spec.files import NO_FOLDER_HINT, FleetFiles, overlays_beside
 
 TRANSPORTS = ("https", "ssh", "file")
 FETCH_SECONDS = 300
@@ -153,10 +153,11 @@ class Repository:
         root = Commit(self._repo, bytes.fromhex(commit)).tree
         tops = [tree for tree in (self._descend(root, folder), self._descend(root, overlays)) if tree]
         if not tops or str(tops[0].path or ".") != folder:
-            raise GitError(self.origin, f"there is no folder {folder!r} in {commit[:12]}")
+            raise GitError(self.origin, f"there is no folder {folder!r} in {commit[:12]}", NO_FOLDER_HINT)
         for tree in tops:
             self._collect(tree, collector)
-        return FleetFiles(self.origin, commit, collector.files, folder, overlays)
+        skipped = tuple(collector.skipped.values())
+        return FleetFiles(self.origin, commit, collector.files, folder, overlays, skipped=skipped)
 
     def read_working_tree(self, path: str = "fleet") -> FleetFiles:
         """Read the files of the working tree, committed or not."""
@@ -201,6 +202,7 @@ class Repository:
         while pending:
             for entry in pending.pop():
                 if _name(entry).startswith("."):
+                    collector.skip(str(entry.path))
                     continue
                 if isinstance(entry, Tree):
                     pending.append(entry)
@@ -211,6 +213,8 @@ class Repository:
                 elif collector.is_wanted(_name(entry)):
                     collector.check(str(entry.path), entry.size)
                     collector.add(str(entry.path), entry.data_stream.read())
+                else:
+                    collector.skip(str(entry.path))
 
     @contextmanager
     def _asked(self, problem: str) -> Iterator[None]:

@@ -4,7 +4,18 @@ import os
 from pathlib import Path, PurePosixPath
 
 from reconciler.errors import GitError
-from reconciler.spec.files import MAX_FILE_BYTES, MAX_FILES, MAX_TOTAL_BYTES, SUFFIXES, FleetFiles, overlays_beside
+from reconciler.spec.files import (
+    MAX_FILE_BYTES,
+    MAX_FILES,
+    MAX_TOTAL_BYTES,
+    NO_FOLDER_HINT,
+    FleetFiles,
+    SkippedFile,
+    holds_object,
+    is_read,
+    overlays_beside,
+    why_skipped,
+)
 
 
 class Collector:
@@ -14,9 +25,15 @@ class Collector:
         self.origin = origin
         self.files: dict[str, bytes] = {}
         self.total = 0
+        self.skipped: dict[str, SkippedFile] = {}
 
     def is_wanted(self, name: str) -> bool:
-        return name.endswith(SUFFIXES)
+        return is_read(name) and not name.startswith(".")
+
+    def skip(self, path: str, why: str = "") -> None:
+        """Remember a file that is not read, with the reason; one that no user expects to be read is forgotten."""
+        if reason := why or why_skipped(PurePosixPath(path).name):
+            self.skipped[path] = SkippedFile(path, reason)
 
     def check(self, path: str, size: int) -> None:
         if size > MAX_FILE_BYTES:
@@ -27,6 +44,9 @@ class Collector:
             raise GitError(self.origin, f"{path}: there are more than {MAX_FILES} files")
 
     def add(self, path: str, content: bytes) -> None:
+        if path.lower().endswith(".json") and not holds_object(content):
+            self.skip(path, "is not a Kubernetes object")
+            return
         self.total += 0 if path in self.files else len(content)
         self.files[path] = content
 
@@ -40,12 +60,12 @@ def read_folder(path: str) -> FleetFiles:
 def read_tree(root: Path, folder: str, origin: str, *, follows_links: bool) -> FleetFiles:
     overlays = overlays_beside(folder)
     if not (root / folder).is_dir():
-        raise GitError(origin, f"there is no folder {folder!r}")
+        raise GitError(origin, f"there is no folder {folder!r}", NO_FOLDER_HINT)
     collector = Collector(origin)
     for top in (folder, overlays):
         if (root / top).is_dir():
             _walk(root, top, collector, follows_links=follows_links)
-    return FleetFiles(origin, "", collector.files, folder, overlays)
+    return FleetFiles(origin, "", collector.files, folder, overlays, skipped=tuple(collector.skipped.values()))
 
 
 def _walk(root: Path, top: str, collector: Collector, *, follows_links: bool) -> None:
@@ -57,14 +77,24 @@ def _walk(root: Path, top: str, collector: Collector, *, follows_links: bool) ->
         for entry in sorted((root / folder).iterdir()):
             label = folder / entry.name
             if entry.name.startswith("."):
+                collector.skip(str(label))
                 continue
             if entry.is_symlink():
                 _check_link(entry, str(label), inside, collector.origin, follows_links=follows_links)
             if entry.is_dir():
                 pending.append(label)
-            elif collector.is_wanted(entry.name) and entry.is_file():
-                collector.check(str(label), entry.stat().st_size)
-                collector.add(str(label), entry.read_bytes())
+            else:
+                _take(entry, str(label), collector)
+
+
+def _take(entry: Path, label: str, collector: Collector) -> None:
+    if not entry.is_file():
+        collector.skip(label, "is a link to nothing" if entry.is_symlink() else "is not a file")
+    elif collector.is_wanted(entry.name):
+        collector.check(label, entry.stat().st_size)
+        collector.add(label, entry.read_bytes())
+    else:
+        collector.skip(label)
 
 
 def _check_link(link: Path, label: str, inside: Path, origin: str, *, follows_links: bool) -> None:

@@ -1,6 +1,7 @@
 """The files of one revision."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -9,7 +10,47 @@ from typing import Any
 MAX_FILE_BYTES = 10 * 2**20
 MAX_TOTAL_BYTES = 64 * 2**20
 MAX_FILES = 10_000
-SUFFIXES = (".yaml", ".yml")
+SUFFIXES = (".yaml", ".yml", ".json")
+
+
+_DOCUMENTATION = re.compile(
+    r"(readme|license|notice|owners|codeowners|changelog|contributing)(\..*)?|.*\.(md|rst|adoc)", re.IGNORECASE
+)
+_IDENTITY = ("apiversion", "kind")
+NO_FOLDER_HINT = "kfleet init writes a first fleet; --path names another folder"
+# Git's own files, and the folders from which a mounted ConfigMap links.
+_NEVER_MEANT = (".git", "..")
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedFile:
+    path: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.path} ({self.why})"
+
+
+def is_read(name: str) -> bool:
+    return name.lower().endswith(SUFFIXES)
+
+
+def holds_object(content: bytes) -> bool:
+    """Whether a JSON file may be meant as a document; a recorded observation or a tool's settings are not."""
+    try:
+        value = json.loads(content)
+    except ValueError:
+        return True
+    return not isinstance(value, dict) or any(key.lower() in _IDENTITY for key in value)
+
+
+def why_skipped(name: str) -> str:
+    """Return why a file of this name is not read; empty if no user expects it to be."""
+    if _DOCUMENTATION.fullmatch(name) or name.startswith(_NEVER_MEANT):
+        return ""
+    if name.startswith("."):
+        return "hidden"
+    return "" if is_read(name) else f"does not end in {', '.join(SUFFIXES)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +59,7 @@ class FleetFiles:
 
     `roots` are the first commits of the repository, which identify it wherever it is; empty if they cannot be
     determined, None if they were not requested. `remote` is the address of the repository, if it has one.
+    `skipped` are files beside them that a user may expect to be read.
     """
 
     origin: str
@@ -27,6 +69,7 @@ class FleetFiles:
     overlays_path: str = "overlays"
     roots: tuple[str, ...] | None = None
     remote: str = ""
+    skipped: tuple["SkippedFile", ...] = ()
 
     def fleet(self) -> Mapping[str, bytes]:
         """Return the files of the fleet itself, without overlays inside its folder."""

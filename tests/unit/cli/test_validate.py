@@ -46,6 +46,26 @@ def test_validate_of_a_good_fleet_counts_nothing(capsys: Capture) -> None:
     assert captured.err == "fleet: working tree (uncommitted)\n"
 
 
+def test_validate_says_once_what_it_does_not_read(fleet_folder: Path, capsys: Capture) -> None:
+    (fleet_folder / "queues.yaml.bak").write_text("a: 1")
+    assert cli.execute(["validate"]) == 0
+    assert capsys.readouterr().err == (
+        "fleet: working tree (uncommitted)\n"
+        "note: 1 file is not read: fleet/queues.yaml.bak (does not end in .yaml, .yml, .json)\n"
+    )
+    for number in range(6):
+        (fleet_folder / f"{number}.txt").touch()
+    cli.execute(["validate"])
+    assert capsys.readouterr().err.endswith("and 2 more\n")
+
+
+def test_validate_reads_a_queue_from_json(fleet_folder: Path, capsys: Capture) -> None:
+    broken = {"apiVersion": "kfleet.dev/v1alpha1", "kind": "Queue", "metadata": {"name": "q"}, "spec": {"qouta": []}}
+    (fleet_folder / "queue.json").write_text(json.dumps(broken, indent="\t"))
+    assert cli.execute(["validate"]) == 1
+    assert "fleet/queue.json:8: error:" in capsys.readouterr().out
+
+
 def test_validate_names_file_line_field_and_rule(fleet_folder: Path, capsys: Capture) -> None:
     (fleet_folder / "tenants.yaml").write_text(UNKNOWN_QUEUE)
     assert cli.execute(["validate"]) == 1

@@ -10,7 +10,7 @@ from reconciler.errors import GitError
 
 
 def test_folder_is_read_without_a_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("fleet/a.yaml", "fleet/b.yml", "fleet/c.json", "overlays/dev/o.yaml"):
+    for name in ("fleet/a.yaml", "fleet/b.yml", "overlays/dev/o.yaml"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("a: 1")
     monkeypatch.chdir(tmp_path)
@@ -53,3 +53,31 @@ def test_folder_that_is_none_is_named(tmp_path: Path) -> None:
 def test_folder_skips_what_is_not_a_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.yaml")
     assert read_folder(str(tmp_path)).files == {}
+
+
+def test_folder_reads_json_and_endings_in_any_case(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"apiVersion": "v1", "kind": "Namespace"}')
+    (tmp_path / "b.YAML").write_text("a: 1")
+    (tmp_path / "c.Yml").write_text("a: 1")
+    (tmp_path / "broken.json").write_text("{")
+    found = read_folder(str(tmp_path))
+    assert {Path(path).name for path in found.files} == {"a.json", "b.YAML", "c.Yml", "broken.json"}
+    assert found.skipped == ()
+
+
+def test_folder_names_files_that_are_not_read(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    for name in (".hidden.yaml", "queue.yaml.bak", "README.md", ".gitkeep", "LICENSE", "sub/notes.txt"):
+        (tmp_path / name).write_text("a: 1")
+    (tmp_path / "seen.json").write_text('{"clusters": []}')
+    (tmp_path / "dangling.yaml").symlink_to("nowhere.yaml")
+    os.mkfifo(tmp_path / "pipe.yaml")
+    found = read_folder(str(tmp_path))
+    assert {Path(one.path).name: one.why for one in found.skipped} == {
+        ".hidden.yaml": "hidden",
+        "queue.yaml.bak": "does not end in .yaml, .yml, .json",
+        "notes.txt": "does not end in .yaml, .yml, .json",
+        "seen.json": "is not a Kubernetes object",
+        "dangling.yaml": "is a link to nothing",
+        "pipe.yaml": "is not a file",
+    }

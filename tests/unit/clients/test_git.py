@@ -54,6 +54,9 @@ def test_read_takes_yaml_files_of_the_fleet_and_its_overlays(repo: Path) -> None
     assert read(repo) == wanted
     with open_repository(str(repo)) as repository:
         assert repository.read_working_tree().files == wanted
+        skipped = {"fleet/.hidden.yaml", "fleet/notes.txt"}
+        for found in (repository.read("main"), repository.read_working_tree()):
+            assert {one.path for one in found.skipped} == skipped
 
 
 def test_read_takes_the_whole_repository_when_asked(repo: Path) -> None:
