@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from reconciler.flux.minicluster import is_mini_cluster, to_current
-from reconciler.kueue.kinds import kind_of
+from reconciler.kueue.kinds import KIND_BY_NAME, kind_of
 from reconciler.kueue.upgrade import to_canonical
 from reconciler.objects import ClusterName, Manifest
 from reconciler.quantity import Amount, Percent, Quantity, parse, parse_amount, parse_percent
@@ -25,6 +25,7 @@ from reconciler.spec.enums import (
 from reconciler.spec.formats import parse_duration
 from reconciler.spec.kubestellar import read_kubestellar
 from reconciler.spec.masterqueue import read_pools
+from reconciler.spec.metadata import without_own_metadata
 from reconciler.spec.model import (
     AccessSpec,
     AdmissionCheck,
@@ -42,7 +43,7 @@ from reconciler.spec.model import (
     Tenant,
 )
 from reconciler.spec.nats import read_connection
-from reconciler.spec.selectors import read_selector, read_targets, without_own_annotations
+from reconciler.spec.selectors import read_selector, read_targets
 from reconciler.spec.settings import read_credentials, read_monitoring, read_skypilot
 
 _DRAINS = {False: Drain.NO, True: Drain.WAIT, "evict": Drain.EVICT}
@@ -241,11 +242,12 @@ def build_tenant(document: Document) -> Tenant:
 
 
 def build_native(document: Document) -> NativeObject:
-    manifest = without_own_annotations(document.value)
+    manifest = without_own_metadata(document.value)
     upgraded = to_current(manifest) if is_mini_cluster(manifest) else to_canonical(manifest)
     current, kind = upgraded.manifest, kind_of(manifest)
     is_namespaced = kind.is_namespaced if kind else is_mini_cluster(manifest)
-    if is_namespaced and not current["metadata"].get("namespace"):
-        # As kubectl does; otherwise the object's identity would depend on its reader.
+    if is_namespaced and not current["metadata"].get("namespace") and kind is not KIND_BY_NAME["LocalQueue"]:
+        # As kubectl does; otherwise the object's identity would depend on its reader. A LocalQueue without a namespace
+        # is an error: it belongs to a team.
         current = {**current, "metadata": {**current["metadata"], "namespace": "default"}}
     return NativeObject(manifest, current, upgraded.notes, read_targets(document), document)

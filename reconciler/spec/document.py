@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -82,6 +82,8 @@ class Patched:
 
 @dataclass(frozen=True)
 class Document:
+    """One document of a file; `prefix` is its path in the text if it is an item of a List."""
+
     path: str
     line: int
     value: Manifest = field(repr=False)
@@ -89,6 +91,7 @@ class Document:
     first_line: int = field(default=1, repr=False)
     patches: tuple[Patched, ...] = ()
     ignores: tuple[Ignore, ...] = ()
+    prefix: FieldPath = ()
 
     @property
     def api_version(self) -> str:
@@ -129,9 +132,20 @@ class Document:
             for patch in reversed(self.patches):
                 if patch.field == prefix:
                     return patch.place
-            if prefix in self._lines:
-                return SourceLocation(self.path, self._lines[prefix])
+            if (*self.prefix, *prefix) in self._lines:
+                return SourceLocation(self.path, self._lines[*self.prefix, *prefix])
         return SourceLocation(self.path, self.line)
+
+    def items(self) -> tuple["Document", ...]:
+        """Return the objects of a List as documents of their own; any other document returns itself."""
+        items = self.value.get("items")
+        if not self.kind.endswith("List") or not isinstance(items, list) or not all(isinstance(i, dict) for i in items):
+            return (self,)
+        inherited = {} if self.kind == "List" else {"apiVersion": self.api_version, "kind": self.kind[: -len("List")]}
+        return tuple(
+            replace(self, value={**inherited, **item}, line=self.place("items", index).line, prefix=("items", index))
+            for index, item in enumerate(items)
+        )
 
     def error(self, path: FieldPath, problem: str) -> SpecError:
         return SpecError(self.place(*path), field_text(path), problem)

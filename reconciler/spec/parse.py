@@ -11,6 +11,7 @@ from reconciler.spec import build
 from reconciler.spec.document import Document
 from reconciler.spec.files import FleetFiles, SpecSource
 from reconciler.spec.masterqueue import read_master_queue
+from reconciler.spec.metadata import check_metadata
 from reconciler.spec.model import FleetSpec
 from reconciler.spec.overlay import apply_overlay
 from reconciler.spec.schema import FILES, check_schema
@@ -80,8 +81,8 @@ def _check_own(document: Document) -> list[SpecError]:
 
 
 def _check_native(document: Document) -> list[SpecError]:
-    if document.kind == "List" or "items" in document.value:
-        return [document.error(("kind",), "is a list of objects: write each object as a separate document")]
+    if document.kind == "List":
+        return [document.error(("items",), "is not a list of objects")]
     if "/" not in document.api_version and document.api_version != "v1":
         problem = f"{quote_value(document.api_version)} is not v1 or group/version"
         return [document.error(("apiVersion",), problem)]
@@ -129,7 +130,8 @@ def _check(document: Document) -> list[SpecError]:
     errors = check_identity(document)
     if not errors and is_own(document):
         errors = check_schema(document)
-    return [*errors, *_check_annotations(document)]
+    has_targets = not is_own(document) or is_master_queue(document)
+    return [*errors, *_check_annotations(document), *check_metadata(document, is_own=not has_targets)]
 
 
 def _check_annotations(document: Document) -> list[SpecError]:

@@ -135,17 +135,6 @@ def read_ignores(document: Document) -> Document:
     return replace(document, ignores=tuple(_ignore(part) for part in parts if part))
 
 
-def without_own_annotations(manifest: Manifest) -> Manifest:
-    """Return the manifest that is applied to a cluster."""
-    metadata = manifest["metadata"]
-    annotations = metadata.get("annotations") or {}
-    kept = {key: value for key, value in annotations.items() if key not in (LINT_IGNORE, ANNOTATION)}
-    if len(kept) == len(annotations):
-        return manifest
-    rest = {key: value for key, value in metadata.items() if key != "annotations"}
-    return {**manifest, "metadata": {**rest, "annotations": kept} if kept else rest}
-
-
 def _ignore(part: str) -> Ignore:
     rule, _, reason = part.partition(":")
     if not _RULE.fullmatch(rule.strip()):

@@ -100,7 +100,7 @@ def _read_file(path: str, content: bytes) -> Reading:
         return Reading((), (SpecError(SourceLocation(path), "", str(error)),))
     builder = _Builder(path)
     try:
-        documents = tuple(builder.documents(text))
+        documents = tuple(each for document in builder.documents(text) for each in document.items())
     except yaml.YAMLError as error:
         builder.errors.append(_syntax_error(path, error))
     except _StopError as error:

@@ -41,7 +41,9 @@ def check_metadata(manifest: Manifest, kind: Kind) -> Iterator[RuleViolation]:
     metadata = as_map(manifest.get("metadata"))
     if problem := problem_of_name(as_text(metadata.get("name"))):
         yield RuleViolation("KF110", "metadata.name", problem)
-    if kind.is_namespaced and (problem := problem_of_namespace(as_text(metadata.get("namespace")))):
+    if kind.is_namespaced and not metadata.get("namespace"):
+        yield RuleViolation("KF112", "metadata.namespace", "is required", f"name the namespace of this {kind.name}")
+    elif kind.is_namespaced and (problem := problem_of_namespace(as_text(metadata.get("namespace")))):
         yield RuleViolation("KF112", "metadata.namespace", problem)
     yield from _check_fields(manifest)
     yield from _check_labels(manifest)

@@ -5,6 +5,7 @@ import time
 import pytest
 
 from reconciler.kueue.kinds import KINDS
+from reconciler.lint.model import Severity
 from reconciler.lint.run import lint, lint_spec
 from reconciler.render.compute import compute_desired
 from reconciler.spec.files import FleetFiles
@@ -75,7 +76,7 @@ metadata: {name: out}
 spec: {clusters: [east, abroad]}
 ---
 kind: LocalQueue
-metadata: {name: jobs}
+metadata: {name: jobs, namespace: default}
 spec: {clusterQueue: night}
 ---
 apiVersion: flux-framework.org/v1alpha2
@@ -212,3 +213,10 @@ def test_too_many_workers_of_an_old_release_have_two_ways_out() -> None:
     more = workers.replace("name: w", "name: v")
     (finding,) = find(f"{old}{workers}---\n{more}---\n{DISPATCHED}")
     assert finding.hint.startswith("split it")
+
+
+def test_local_queue_without_namespace_is_an_error_at_its_metadata() -> None:
+    text = "kind: LocalQueue\nmetadata: {name: lost, annotations: {kfleet.dev/clusters: workers}}\nspec: {clusterQueue: research}\n"
+    found = [one for one in find(text) if one.severity is Severity.ERROR]
+    assert {one.rule for one in found} == {"KF112"}
+    assert found[0].field == "metadata.namespace"

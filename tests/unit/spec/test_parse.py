@@ -270,7 +270,8 @@ def test_lint_rules_are_ignored_with_a_reason() -> None:
         ),
         (["kind: Queue\n"], "fleet/doc0.yaml:1: apiVersion: is required"),
         (["apiVersion: 1\nkind: Queue\n"], "fleet/doc0.yaml:1: apiVersion: is not a string"),
-        (["apiVersion: v1\nkind: List\nitems: []\n"], "fleet/doc0.yaml:2: kind: is a list of objects: write each"),
+        (["apiVersion: v1\nkind: List\nitems: [1]\n"], "fleet/doc0.yaml:3: items: is not a list of objects"),
+        (["apiVersion: v1\nkind: List\n"], "fleet/doc0.yaml:1: items: is not a list of objects"),
         (["apiVersion: apps\nkind: X\nmetadata: {name: x}\n"], "fleet/doc0.yaml:1: apiVersion: 'apps' is not v1 or"),
         (["apiVersion: v1\nkind: X\n", HUB], "fleet/doc0.yaml:1: metadata.name: is required"),
         (
