@@ -17,7 +17,7 @@ from reconciler.clients.working_tree import read_folder
 from reconciler.errors import EdgeError, KfleetError
 from reconciler.objects import ClusterName, ref_of
 from reconciler.pipeline.load import load_files
-from reconciler.pipeline.render import Rendered, render_offline, write_offline
+from reconciler.pipeline.render import Rendered, find_gaps, find_unobserved, render_offline, write_offline
 from reconciler.report.argocd import (
     SOURCE_PATH,
     Parameters,
@@ -118,7 +118,7 @@ def _chosen(rendered: Rendered, given: Parameters) -> ClusterName:
 
 def _objects(rendered: Rendered, cluster: ClusterName) -> str:
     """Print JSON, because all YAML parsers agree on it."""
-    _refuse_unknown(rendered)
+    _refuse_unknown(rendered, cluster)
     note = observed_note(rendered.snapshot.capacity.now, datetime.now(UTC)) if rendered.snapshot.capacity else ""
     manifests = write_offline(rendered, cluster)
     if not manifests:
@@ -128,10 +128,11 @@ def _objects(rendered: Rendered, cluster: ClusterName) -> str:
     )
 
 
-def _refuse_unknown(rendered: Rendered) -> None:
-    """Refuse to print if something is unknown: its objects would be missing, and Argo CD would delete them."""
+def _refuse_unknown(rendered: Rendered, cluster: ClusterName) -> None:
+    """Refuse to print if something of this cluster is unknown: Argo CD would delete the objects that are missing."""
     if rendered.spec.fleet.has_live_master_queues:
         raise KfleetError("fleet: MasterQueues that are read from a cluster cannot be rendered; keep them in git")
-    if rendered.desired.gaps:
-        listed = "; ".join(map(str, rendered.desired.gaps))
+    unknown = [*find_gaps(rendered, {cluster}), *find_unobserved(rendered, {cluster})]
+    if unknown:
+        listed = "; ".join(map(str, unknown))
         raise KfleetError(f"capacity is not known: {listed} (set the parameter snapshot to a recorded observation)")

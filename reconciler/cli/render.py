@@ -12,12 +12,13 @@ from reconciler.cli.options import load_or_stop, read_recording, recorded_capaci
 from reconciler.errors import EdgeError, ExitCode
 from reconciler.objects import ClusterName, Manifest, ref_of
 from reconciler.pipeline.load import Source
-from reconciler.pipeline.render import Rendered, render_offline, write_offline
+from reconciler.pipeline.render import Rendered, find_gaps, find_unobserved, render_offline, write_offline
 from reconciler.skypilot.render import configuration_text
 from reconciler.spec.model import FleetSpec
 
 FOLDER = "dir="
 INDEX = ".kfleet-render"
+OBSERVE_HINT = "record one with kfleet snapshot --out FILE, and pass it with --snapshot FILE"
 
 _MISREAD = re.compile(r"[-+]?\.?[0-9][0-9_]*(\.[0-9_]*)?([eE][-+]?[0-9]+)?|[-+]?0[oxbOXB][0-9a-fA-F_]+|[yYnN]")
 
@@ -40,8 +41,9 @@ Manifests = Mapping[ClusterName, Sequence[Manifest]]
 def render(source: Source, snapshot: str | None, cluster: str, output: str, team: str) -> int:
     """Print the Kubernetes objects of each cluster, in the API version that its Kueue serves.
 
-    Contacts no cluster: the version of Kueue is the one in the Cluster's spec, or the newest. Exits with 4 if a quota
-    depends on a capacity that has to be observed; --snapshot supplies recorded values.
+    Contacts no cluster: the version of Kueue is the one in the Cluster's spec, or the newest. A queue whose quota
+    depends on a capacity that has to be observed is left out with an error, and the command exits with 4;
+    --snapshot supplies recorded values.
 
     \b
     Examples:
@@ -55,16 +57,24 @@ def render(source: Source, snapshot: str | None, cluster: str, output: str, team
     if output not in {"yaml", "json"} and not (output.startswith(FOLDER) and output != FOLDER):
         raise click.BadParameter(f"{output!r} is not one of yaml, json, dir=OUT", param_hint="--output")
     rendered = render_offline(load_or_stop(source), recorded_capacity(read_recording(snapshot)))
-    for gap in rendered.desired.gaps:
+    chosen = _chosen(rendered, cluster)
+    for gap in find_gaps(rendered, chosen):
         click.secho(f"gap: {gap}", fg="yellow", err=True)
-    manifests = {name: write_offline(rendered, name) for name in _chosen(rendered, cluster)}
+    unobserved = find_unobserved(rendered, chosen)
+    for entry in unobserved:
+        click.secho(f"error: {entry}; it is left out ({OBSERVE_HINT})", fg="red", err=True)
+    if unobserved and output.startswith(FOLDER):
+        raise EdgeError(
+            output.removeprefix(FOLDER), "nothing is written: a folder without these objects reads as a delete"
+        )
+    manifests = {name: write_offline(rendered, name) for name in chosen}
     if output == "yaml":
         click.echo(_yaml_text(manifests), nl=False)
     elif output == "json":
         click.echo(_json_text(manifests))
     else:
         _write_folder(Path(output.removeprefix(FOLDER)), manifests)
-    return ExitCode.INCOMPLETE if rendered.desired.gaps else ExitCode.OK
+    return ExitCode.INCOMPLETE if unobserved or find_gaps(rendered, chosen) else ExitCode.OK
 
 
 def _server_configuration(spec: FleetSpec, team: str) -> str:

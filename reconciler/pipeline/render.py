@@ -1,14 +1,16 @@
 """Stage 3: a Revision and a Snapshot become the objects of each cluster. Pure."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from reconciler.capacity.model import Condition, ObservedCapacity
 from reconciler.capacity.report import find_overcommit, find_silent
 from reconciler.errors import SpecError
-from reconciler.objects import ClusterName, Manifest
+from reconciler.objects import ClusterName, Gap, Manifest, Ref
 from reconciler.pipeline.load import Revision
 from reconciler.pipeline.model import Snapshot, with_capacity
 from reconciler.render.baseline import compute_observed
+from reconciler.render.compute import compute_desired
 from reconciler.render.model import Desired
 from reconciler.render.served_version import offline_api, written
 from reconciler.snapshot.model import NOTHING_SEEN
@@ -51,22 +53,49 @@ def render_offline(revision: Revision, capacity: ObservedCapacity | None = None)
     """The objects without a cluster: from the spec alone, or with a recorded observation of the capacity."""
     snapshot = Snapshot(spec=revision.spec)
     if capacity is None:
-        return Rendered(desired=revision.desired, snapshot=snapshot)
+        is_static = not revision.desired.gaps
+        desired = revision.desired if is_static else compute_desired(revision.spec, marks_unseen=True)
+        return Rendered(desired=desired, snapshot=snapshot)
     seen = with_capacity(revision.spec, snapshot.observations, capacity)
     snapshot = replace(snapshot, observations=seen, capacity=capacity)
     return Rendered(desired=compute_observed(revision.spec, seen), snapshot=snapshot)
 
 
+@dataclass(frozen=True, slots=True)
+class Unobserved:
+    """An object whose quota was never observed: as rendered it would say 0, so it must not be applied."""
+
+    ref: Ref
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.ref}: {self.why}"
+
+
+def find_unobserved(rendered: Rendered, clusters: Collection[ClusterName]) -> tuple[Unobserved, ...]:
+    """The objects of these clusters that depend on a capacity that was not observed."""
+    return tuple(
+        Unobserved(entry.ref, entry.unseen)
+        for entry in rendered.desired.objects
+        if entry.unseen and entry.ref.cluster in clusters
+    )
+
+
+def find_gaps(rendered: Rendered, clusters: Collection[ClusterName]) -> tuple[Gap, ...]:
+    return tuple(gap for gap in rendered.desired.gaps if gap.cluster in clusters)
+
+
 def write_offline(rendered: Rendered, cluster: ClusterName) -> tuple[Manifest, ...]:
     """The objects of a cluster as they would be sent to the Kueue release that the spec names.
 
-    Credentials are left out: kfleet issues them when the fleet is applied.
+    Credentials are left out: kfleet issues them when the fleet is applied. So is a queue with a quota that was not
+    observed.
     """
     api = next(offline_api(entry) for entry in rendered.spec.clusters if entry.name == cluster)
     manifests: list[Manifest] = []
     problems: list[SpecError] = []
     for entry in rendered.desired.of_cluster(cluster):
-        if entry.held:
+        if entry.held or entry.unseen:
             continue
         try:
             manifests.append(written(entry, api))

@@ -32,12 +32,15 @@ class ObservedObjects:
     gaps: tuple[Gap, ...]
 
 
-def compute_desired(spec: FleetSpec, seen: Observations = NOTHING_SEEN) -> Desired:
-    """Every object of every cluster. Two documents that declare the same object are an error of the spec."""
+def compute_desired(spec: FleetSpec, seen: Observations = NOTHING_SEEN, *, marks_unseen: bool = False) -> Desired:
+    """Every object of every cluster. Two documents that declare the same object are an error of the spec.
+
+    With `marks_unseen`, quotas are marked as unobserved even if nothing at all was observed.
+    """
     waiting = still_here(spec, seen.removals)
     spec = drained_first(spec, seen.removals)
     seen = replace(seen, downsynced=still_closing(seen.downsynced, waiting))
-    observed = observed_objects(spec, seen, waiting)
+    observed = observed_objects(spec, seen, waiting, marks_unseen=marks_unseen)
     cluster_queues = [entry for entry in observed.queues if entry.ref.kind == "ClusterQueue"]
     objects = tuple(
         chain(
@@ -61,9 +64,11 @@ def compute_desired(spec: FleetSpec, seen: Observations = NOTHING_SEEN) -> Desir
     return Desired(tuple(ordered), (*seen.gaps, *observed.gaps), leaving)
 
 
-def observed_objects(spec: FleetSpec, seen: Observations, waiting: WorkerRemovals) -> ObservedObjects:
+def observed_objects(
+    spec: FleetSpec, seen: Observations, waiting: WorkerRemovals, *, marks_unseen: bool = False
+) -> ObservedObjects:
     quota = compute_quota(spec, seen.capacities)
-    if seen.pools is None:
+    if seen.pools is None and not marks_unseen:
         # Without observations nothing counts as unobserved.
         quota = replace(quota, unseen={})
     queues = chain(

@@ -103,7 +103,27 @@ def test_render_exits_with_4_where_a_capacity_is_not_known(example: Path, capsys
     text = path.read_text().replace('source: static\n    resources: {cpu: "512", memory: 2Ti}', "source: nodes")
     path.write_text(text)
     assert cli.execute(["render"]) == 4
-    assert "gap: cnaf-cpu: capacity of flavor cpu: not observed" in capsys.readouterr().err
+    captured = capsys.readouterr()
+    assert "gap: cnaf-cpu: capacity of flavor cpu: not observed" in captured.err
+    left_out = "the capacity of flavor cpu on cnaf-cpu was not seen; it is left out (record one with"
+    assert f"error: cnaf-cpu/ClusterQueue/batch: {left_out}" in captured.err
+    assert "# cnaf-cpu/ResourceFlavor/cpu\n" in captured.out and "# cnaf-gpu/ClusterQueue/batch\n" in captured.out
+    assert "# cnaf-cpu/ClusterQueue/batch\n" not in captured.out
+
+
+def test_render_of_a_cluster_without_the_unknown_capacity_is_complete(example: Path, capsys: Capture) -> None:
+    path = example / "fleet" / "flavors.yaml"
+    assert cli.execute(["render", "--cluster", "lyon-gpu"]) == 0
+    known = capsys.readouterr().out
+    path.write_text(
+        path.read_text().replace('source: static\n    resources: {cpu: "512", memory: 2Ti}', "source: nodes")
+    )
+    assert cli.execute(["render", "--cluster", "lyon-gpu"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == known and "gap" not in captured.err and "left out" not in captured.err
+    assert cli.execute(["render", "-o", "dir=out"]) == 1
+    assert "a folder without these objects reads as a delete" in capsys.readouterr().err
+    assert not (example / "out").exists()
 
 
 @pytest.mark.parametrize("version", ["0.14.0", "0.19"])

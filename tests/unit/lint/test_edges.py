@@ -216,7 +216,8 @@ def test_too_many_workers_of_an_old_release_have_two_ways_out() -> None:
 
 
 def test_local_queue_without_namespace_is_an_error_at_its_metadata() -> None:
-    text = "kind: LocalQueue\nmetadata: {name: lost, annotations: {kfleet.dev/clusters: workers}}\nspec: {clusterQueue: research}\n"
+    metadata = "{name: lost, annotations: {kfleet.dev/clusters: workers}}"
+    text = f"kind: LocalQueue\nmetadata: {metadata}\nspec: {{clusterQueue: research}}\n"
     found = [one for one in find(text) if one.severity is Severity.ERROR]
     assert {one.rule for one in found} == {"KF112"}
     assert found[0].field == "metadata.namespace"

@@ -129,6 +129,19 @@ def test_generate_needs_an_observation_where_capacity_is_observed(application: A
     assert (code, objects) == (1, []) and "capacity is not known" in err and "parameter snapshot" in err
 
 
+def test_generate_prints_a_cluster_whose_capacity_is_known(application: Application) -> None:
+    observed = flavor("cpu", capacity={"source": "nodes"}, clusters={"names": ["hub"]})
+    only_hub = {
+        **(day := open_queue("day", "cpu", {"cpu": "40%"})),
+        "spec": {**day["spec"], "clusters": {"names": ["hub"]}},
+    }
+    application.write(observed, only_hub, cluster_document("other", "standalone"), flavor("other"))
+    code, objects, err = application.generate(cluster="other")
+    assert code == 0, err
+    assert [one["kind"] for one in objects] == ["ResourceFlavor"]
+    assert application.generate(cluster="hub")[0] == 1
+
+
 def test_generate_takes_capacity_from_a_file_and_says_how_old_it_is(application: Application) -> None:
     application.write(*_live())
     (application.folder / "seen.json").write_text(json.dumps(look_record(_look())))
