@@ -7,8 +7,8 @@ from reconciler.flux.minicluster import is_mini_cluster
 from reconciler.kueue.reading import as_map, as_text, at
 from reconciler.kueue.resources import QUEUE_LABEL
 from reconciler.objects import Manifest
-from reconciler.render.tenants import clusters_of_queue
 from reconciler.spec.model import Cluster, FleetSpec
+from reconciler.spec.places import clusters_of_queues
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,9 @@ def with_queue(manifest: Manifest, spec: FleetSpec, cluster: Cluster) -> Labelle
 
 
 def _local_queues(spec: FleetSpec, cluster: Cluster, namespace: str) -> Iterator[str]:
-    queues = {queue.name: queue for queue in spec.queues}
+    places = clusters_of_queues(spec)
     for tenant in spec.tenants:
-        if namespace in tenant.namespaces and cluster in clusters_of_queue(spec, queues.get(tenant.queue)):
+        if namespace in tenant.namespaces and cluster in places.get(tenant.queue, ()):
             yield tenant.local_queue
     for entry in spec.objects:
         is_here = (as_text(at(entry.current, "metadata", "namespace")) or "default") == namespace

@@ -9,6 +9,7 @@ from reconciler.lint.view import View, is_native
 from reconciler.spec.document import Document, FieldPath
 from reconciler.spec.masterqueue import MasterQueue
 from reconciler.spec.model import ClusterSelector, Flavor, NativeObject, Queue
+from reconciler.spec.places import clusters_of_queues
 from reconciler.spec.selectors import ANNOTATION, Targets
 
 GROUP_WORDS = ("manager", "workers", "standalones", "all")
@@ -17,10 +18,11 @@ TARGETS = ("metadata", "annotations", ANNOTATION)
 
 
 def check_tenant_queues(view: View) -> Iterator[Remark]:
+    known = clusters_of_queues(view.spec)
     for tenant in view.spec.tenants:
-        if tenant.queue not in view.clusters_of_queue:
+        if tenant.queue not in known:
             remark = Remark("KF001", tenant.document, ("spec", "queue"), f"there is no Queue {tenant.queue!r}")
-            yield misnamed(remark, tenant.queue, view.clusters_of_queue)
+            yield misnamed(remark, tenant.queue, known)
 
 
 def check_quota_flavors(view: View) -> Iterator[Remark]:

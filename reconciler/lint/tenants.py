@@ -9,16 +9,16 @@ from reconciler.lint.remarks import about
 from reconciler.lint.view import View
 from reconciler.objects import ClusterName
 from reconciler.render.model import DesiredObject
-from reconciler.render.tenants import clusters_of_queue
 from reconciler.spec.model import Tenant
+from reconciler.spec.places import clusters_of_queues
 from reconciler.spec.selectors import LabelSelector
 
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 
 
 def check_same_local_queue(view: View) -> Iterator[Remark]:
-    queues = {queue.name: queue for queue in view.spec.queues}
-    clusters = {name: {one.name for one in clusters_of_queue(view.spec, queue)} for name, queue in queues.items()}
+    places = clusters_of_queues(view.spec)
+    clusters = {name: {one.name for one in found} for name, found in places.items()}
     first: dict[tuple[str, str, ClusterName], Tenant] = {}
     for tenant in view.spec.tenants:
         for number, namespace in enumerate(tenant.namespaces):

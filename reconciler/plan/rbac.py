@@ -17,6 +17,7 @@ from reconciler.kueue.frameworks import FRAMEWORKS, is_allowed, worker_rules
 from reconciler.kueue.kinds import GROUP, KINDS
 from reconciler.multikueue.model import ClusterFacts, Links, Permission
 from reconciler.objects import ClusterName, Manifest
+from reconciler.render.members import ROLES
 from reconciler.render.model import Desired
 from reconciler.spec.enums import Role
 from reconciler.spec.kubestellar import ADMISSION_GROUP, GUARD, KNOWN_KINDS, PLACEMENT_GROUP, PLACEMENTS, PLACING
@@ -113,6 +114,9 @@ KUBESTELLAR = (
 )
 # What kfleet does in the namespaces of SkyPilot teams.
 SKYPILOT = (Right("", "configmaps", _WRITTEN),)
+# What kfleet does in the namespaces of tenants with members: it binds Kueue's roles for users and administrators.
+MEMBERS = (Right(RBAC, "rolebindings", _WRITTEN),)
+BOUND_ROLES = tuple(sorted(ROLES.values()))
 
 
 def rights_of(role: Role, settings: KueueSettings = ALL_FRAMEWORKS) -> tuple[Right, ...]:
@@ -176,6 +180,13 @@ def skypilot_objects() -> tuple[Manifest, ...]:
     """A role that is bound in the namespace of each SkyPilot team: kfleet needs no ConfigMaps elsewhere."""
     role = _plain(f"{RBAC}/v1", "ClusterRole", "kfleet-skypilot")
     return ({**role, "rules": rules_of(SKYPILOT, Scope.CLUSTER)},)
+
+
+def member_objects() -> tuple[Manifest, ...]:
+    """A role for fleets with members: kfleet may bind Kueue's two roles without holding their permissions itself."""
+    bind = {"apiGroups": [RBAC], "resources": ["clusterroles"], "verbs": ["bind"], "resourceNames": [*BOUND_ROLES]}
+    role = _plain(f"{RBAC}/v1", "ClusterRole", "kfleet-members")
+    return ({**role, "rules": [*rules_of(MEMBERS, Scope.CLUSTER), bind]},)
 
 
 def _role_objects(name: str, rights: tuple[Right, ...], scope: Scope, places: Places) -> Iterator[Manifest]:

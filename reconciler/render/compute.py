@@ -14,6 +14,7 @@ from reconciler.multikueue.model import WorkerRemovals
 from reconciler.multikueue.removal import drained_first, held_queues, leaving_of, still_here
 from reconciler.multikueue.render import multikueue_objects
 from reconciler.objects import Gap, Ref
+from reconciler.render.members import member_objects
 from reconciler.render.model import Desired, DesiredObject, wave_of
 from reconciler.render.native import native_objects
 from reconciler.render.queues import cohort_objects, flavor_objects, queue_objects
@@ -49,6 +50,7 @@ def compute_desired(spec: FleetSpec, seen: Observations = NOTHING_SEEN, *, marks
             observed.queues,
             cohort_objects(spec, cluster_queues),
             tenant_objects(spec),
+            member_objects(spec),
             skypilot_objects(spec),
             monitoring_objects(spec),
             native_objects(spec, waiting),

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from reconciler.render.model import DesiredObject, desired_object, kueue_manifest, without_empty
 from reconciler.spec.enums import Dispatch, Role, StopPolicy
 from reconciler.spec.model import Cluster, FleetSpec, Queue, Tenant
+from reconciler.spec.places import clusters_of_queues
 
 
 def tenant_objects(spec: FleetSpec) -> Iterator[DesiredObject]:
@@ -13,26 +14,17 @@ def tenant_objects(spec: FleetSpec) -> Iterator[DesiredObject]:
     For jobs that KubeStellar downsyncs there is a namespace on the worker, but no LocalQueue.
     """
     queues = {queue.name: queue for queue in spec.queues}
+    places = clusters_of_queues(spec)
     labels = _namespace_labels(spec)
     seen: dict[tuple[str, str], DesiredObject] = {}
     for tenant in spec.tenants:
-        for cluster in clusters_of_queue(spec, queues.get(tenant.queue)):
+        for cluster in places.get(tenant.queue, ()):
             for namespace in tenant.namespaces:
                 if not is_builtin(namespace) and (cluster.name, namespace) not in seen:
                     seen[cluster.name, namespace] = _namespace(cluster, namespace, tenant, labels[namespace])
                 if cluster.role is Role.MANAGER or not is_downsynced(queues.get(tenant.queue)):
                     yield desired_object(cluster, _local_queue(tenant, namespace), tenant.document)
     yield from seen.values()
-
-
-def clusters_of_queue(spec: FleetSpec, queue: Queue | None) -> tuple[Cluster, ...]:
-    """The clusters of a queue: those that run its jobs, and the manager that dispatches them."""
-    if queue is None:
-        return ()
-    runs = spec.selected(queue.clusters)
-    manager = spec.manager
-    is_sent = queue.dispatch is not Dispatch.NONE and manager is not None and manager not in runs
-    return (manager, *runs) if is_sent and manager else runs
 
 
 def is_downsynced(queue: Queue | None) -> bool:

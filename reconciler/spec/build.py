@@ -36,6 +36,7 @@ from reconciler.spec.model import (
     Fleet,
     FleetSpec,
     Kueue,
+    Member,
     NativeObject,
     Queue,
     QuotaEntry,
@@ -238,6 +239,10 @@ def build_tenant(document: Document) -> Tenant:
         namespace_labels=spec.get("namespaceLabels", {}),
         skypilot=read_skypilot(spec.get("skypilot")),
         document=document,
+        members=tuple(
+            Member(one["kind"], one["name"], one.get("namespace", ""), one.get("role", "user"))
+            for one in spec.get("members", ())
+        ),
     )
 
 

@@ -82,7 +82,10 @@ class Patched:
 
 @dataclass(frozen=True)
 class Document:
-    """One document of a file; `prefix` is its path in the text if it is an item of a List."""
+    """One document of a file; `prefix` is its path in the text if it is an item of a List.
+
+    `folder_targets` are the clusters of native documents in its folder, if the Fleet sets them.
+    """
 
     path: str
     line: int
@@ -92,6 +95,7 @@ class Document:
     patches: tuple[Patched, ...] = ()
     ignores: tuple[Ignore, ...] = ()
     prefix: FieldPath = ()
+    folder_targets: str = ""
 
     @property
     def api_version(self) -> str:
@@ -117,8 +121,12 @@ class Document:
     def title(self) -> str:
         """Return the document's identity, independent of its file: `Kind/namespace/name`, and its clusters if set."""
         identity = "/".join(part for part in (self.kind, self.namespace, self.name) if part)
-        targets = _text(self.annotations.get("kfleet.dev/clusters"))
-        return f"{identity} for {targets}" if targets else identity
+        return f"{identity} for {self.targets}" if self.targets else identity
+
+    @property
+    def targets(self) -> str:
+        """Return the clusters of a native document as written: in its annotation, or for its folder."""
+        return _text(self.annotations.get("kfleet.dev/clusters")) or self.folder_targets
 
     @property
     def annotations(self) -> Mapping[str, Any]:

@@ -175,6 +175,16 @@ class Queue:
 
 
 @dataclass(frozen=True, slots=True)
+class Member:
+    """A subject of RBAC in a team, and its role there: user or admin."""
+
+    kind: str
+    name: str
+    namespace: str = ""
+    role: str = "user"
+
+
+@dataclass(frozen=True, slots=True)
 class Tenant:
     """`skypilot` is None if the team does not use it."""
 
@@ -187,6 +197,7 @@ class Tenant:
     namespace_labels: Mapping[str, str]
     skypilot: SkyPilot | None
     document: Document = field(repr=False)
+    members: tuple[Member, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,9 +246,10 @@ class FleetSpec:
         )
 
     def targeted(self, targets: Targets) -> tuple[Cluster, ...]:
-        """Return the clusters that a native object belongs on."""
+        """Return the clusters that a native object belongs on. Labels never select the manager, as in a Queue."""
         if targets.labels is not None:
-            return tuple(cluster for cluster in self.clusters if targets.labels.matches(cluster.labels))
+            others = (cluster for cluster in self.clusters if cluster.role is not Role.MANAGER)
+            return tuple(cluster for cluster in others if targets.labels.matches(cluster.labels))
         words = targets.words or (("manager",) if self.manager else ("all",))
         return tuple(cluster for cluster in self.clusters if _is_meant(cluster, words))
 

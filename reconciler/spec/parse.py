@@ -6,14 +6,17 @@ from dataclasses import replace
 from typing import TypeVar
 
 from reconciler.errors import SourceLocation, SpecError
+from reconciler.kueue.kinds import GROUP as KUEUE_GROUP
 from reconciler.objects import Manifest
 from reconciler.spec import build
 from reconciler.spec.document import Document
 from reconciler.spec.files import FleetFiles, SpecSource
+from reconciler.spec.folders import check_folders, with_folder_targets
 from reconciler.spec.masterqueue import read_master_queue
 from reconciler.spec.metadata import check_metadata
 from reconciler.spec.model import FleetSpec
 from reconciler.spec.overlay import apply_overlay
+from reconciler.spec.places import FOLLOWERS, with_followers
 from reconciler.spec.schema import FILES, check_schema
 from reconciler.spec.selectors import ANNOTATION, LINT_IGNORE, read_ignores, read_targets
 from reconciler.spec.yaml_reader import read_documents
@@ -60,7 +63,7 @@ def check_unique(documents: Iterable[Document]) -> list[SpecError]:
     first: dict[tuple[str, ...], Document] = {}
     errors = []
     for document in documents:
-        targets = "" if is_own(document) else str(document.annotations.get("kfleet.dev/clusters", ""))
+        targets = "" if is_own(document) else document.targets
         key = (document.group, document.kind, document.namespace, document.name, targets)
         earlier = first.setdefault(key, document)
         if earlier is not document and document.name and document.kind != "Fleet":
@@ -111,6 +114,7 @@ def parse_fleet(files: FleetFiles, overlay: str = "") -> FleetSpec:
         overlaid = apply_overlay(files, overlay, documents)
         documents = overlaid.documents
         errors.extend(overlaid.errors)
+    documents = with_folder_targets(files, documents)
     is_complete = not errors
     errors.extend(error for document in documents for error in _check(document))
     if is_complete:
@@ -154,7 +158,7 @@ def _check_together(files: FleetFiles, documents: tuple[Document, ...]) -> list[
     for document in fleets[1:]:
         errors.append(document.error(("kind",), f"a Fleet exists already, at {fleets[0].place('kind')}"))
     clusters = [document for document in documents if is_own(document) and document.kind == "Cluster"]
-    errors += [error for fleet in fleets[:1] for error in _check_home(fleet, clusters)]
+    errors += [error for fleet in fleets[:1] for error in (*_check_home(fleet, clusters), *check_folders(files, fleet))]
     return [*errors, *_check_managers(clusters), *_check_default_targets(clusters, documents)]
 
 
@@ -179,12 +183,17 @@ def _check_managers(clusters: list[Document]) -> list[SpecError]:
 def _check_default_targets(clusters: list[Document], documents: tuple[Document, ...]) -> list[SpecError]:
     if _managers(clusters) or len(clusters) == 1:
         return []
-    problem = f"goes to no cluster: the fleet has no manager, so select clusters with the annotation {ANNOTATION}"
+    problem = (
+        f"goes to no cluster: the fleet has no manager, so select clusters with the annotation {ANNOTATION}, "
+        "or for a whole folder with defaultClusters of the Fleet"
+    )
     return [
         document.error(("metadata",), problem)
         for document in documents
         if (is_master_queue(document) or not is_own(document))
         and ANNOTATION not in document.annotations
+        and not document.targets
+        and not (document.group == KUEUE_GROUP and document.kind in FOLLOWERS)
         and not check_identity(document)
     ]
 
@@ -214,4 +223,4 @@ def _build(files: FleetFiles, documents: tuple[Document, ...]) -> FleetSpec:
         master_queues=each("MasterQueue", read_master_queue),
         objects=tuple(build.build_native(one) for one in documents if not is_own(one)),
     )
-    return build.with_places_of_secrets(spec)
+    return with_followers(build.with_places_of_secrets(spec))

@@ -112,7 +112,7 @@ class Targets:
 
 def read_targets(document: Document) -> Targets:
     """Parse the annotation. Raises ValueError if it is wrong."""
-    text = document.annotations.get(ANNOTATION)
+    text = document.annotations.get(ANNOTATION, document.folder_targets or None)
     return Targets() if text is None else parse_targets(text)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.objects import Manifest
-from reconciler.plan.rbac import account_objects, kubestellar_objects, skypilot_objects
+from reconciler.plan.rbac import account_objects, kubestellar_objects, member_objects, skypilot_objects
 from reconciler.spec.enums import Role
 from tests.support import ROOT
 from tests.unit.deploy.kustomized import DEPLOY, written
@@ -22,8 +22,9 @@ PIN = re.compile(r"^([A-Za-z0-9_.-]+)==([^ ;\\]+)", re.MULTILINE)
         ("worker", account_objects(Role.WORKER)),
         ("kubestellar", kubestellar_objects()),
         ("skypilot", skypilot_objects()),
+        ("members", member_objects()),
     ],
-    ids=["base", "worker", "kubestellar", "skypilot"],
+    ids=["base", "worker", "kubestellar", "skypilot", "members"],
 )
 def test_rights_of_deploy_are_what_the_code_says(folder: str, objects: tuple[Manifest, ...]) -> None:
     path = DEPLOY / folder / "rights.yaml"

@@ -194,7 +194,7 @@ metadata: {name: alone}
 spec: {role: standalone}
 ---
 kind: WorkloadPriorityClass
-metadata: {name: urgent}
+metadata: {name: urgent, annotations: {kfleet.dev/clusters: manager}}
 value: 1000
 ---
 kind: WorkloadPriorityClass

@@ -183,7 +183,8 @@ def test_master_queue_without_a_spec_is_accepted() -> None:
         ("manager, west", ["hub", "west"]),
         ("site=cnaf", ["east"]),
         ("site in (cnaf,lyon)", ["east", "west"]),
-        ("!site", ["hub"]),
+        ("!site", []),
+        ("site!=cnaf", ["west"]),
     ],
 )
 def test_native_object_goes_to_the_clusters_of_its_annotation(clusters: str | None, names: list[str]) -> None:

@@ -11,6 +11,7 @@ metadata: {name: research, labels: {a: b}, annotations: {kfleet.dev/lint-ignore:
 spec:
   suspend: true
   homeCluster: east
+  defaultClusters: [{path: all.yaml, clusters: all}]
   policy:
     conflicts: take
     adopt: always
@@ -106,6 +107,9 @@ spec:
   fairSharing: {weight: 3}
   stopPolicy: HoldAndDrain
   namespaceLabels: {team: a}
+  members:
+  - {kind: Group, name: devs}
+  - {kind: ServiceAccount, name: ci, namespace: build, role: admin}
   skypilot:
     version: "0.10.3"
     config: {kubernetes: {ports: ingress}}

@@ -1,0 +1,128 @@
+"""The clusters of each queue, and native objects that go where the queues that use them are.
+
+Decision: a native Cohort, ResourceFlavor or WorkloadPriorityClass that names no clusters goes to every cluster with a
+queue that uses it, instead of the manager alone: there it would do nothing, and the workers would lack it.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from reconciler.kueue.kinds import GROUP
+from reconciler.kueue.reading import as_list, as_text, at
+from reconciler.objects import ClusterName
+from reconciler.spec.enums import Dispatch, Role
+from reconciler.spec.model import Cluster, FleetSpec, NativeObject, Queue
+from reconciler.spec.selectors import Targets
+
+FOLLOWERS = ("Cohort", "ResourceFlavor", "WorkloadPriorityClass")
+
+
+def clusters_of_queue(spec: FleetSpec, queue: Queue) -> tuple[Cluster, ...]:
+    """The clusters of a queue: those that run its jobs, and the manager that dispatches them."""
+    runs = spec.selected(queue.clusters)
+    manager = spec.manager
+    is_sent = queue.dispatch is not Dispatch.NONE and manager is not None and manager not in runs
+    return (manager, *runs) if is_sent and manager else runs
+
+
+def clusters_of_queues(spec: FleetSpec) -> Mapping[str, tuple[Cluster, ...]]:
+    """The clusters of every queue that a Tenant may use: Queues, native ClusterQueues, MasterQueues and branches."""
+    found: dict[str, dict[ClusterName, Cluster]] = {}
+    for entry in spec.objects:
+        if is_kueue_object(entry, "ClusterQueue"):
+            _add(found, entry.manifest["metadata"]["name"], spec.targeted(entry.targets))
+    for master in spec.master_queues:
+        branches = (lending.queue for flavor in master.flavors for lending in flavor.lend_to)
+        for name in (master.name, *branches):
+            _add(found, name, spec.targeted(master.targets))
+    for queue in spec.queues:
+        _add(found, queue.name, clusters_of_queue(spec, queue))
+    return {name: tuple(clusters.values()) for name, clusters in found.items()}
+
+
+def _add(found: dict[str, dict[ClusterName, Cluster]], name: str, clusters: tuple[Cluster, ...]) -> None:
+    found.setdefault(name, {}).update({cluster.name: cluster for cluster in clusters})
+
+
+def is_kueue_object(entry: NativeObject, kind: str) -> bool:
+    return entry.document.group == GROUP and entry.document.kind == kind
+
+
+def is_follower(entry: NativeObject) -> bool:
+    """Whether the object goes where it is used, because no document says where it goes."""
+    return not entry.document.targets and any(is_kueue_object(entry, kind) for kind in FOLLOWERS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """A queue or cohort on a cluster uses a cohort or a flavor."""
+
+    kind: str
+    name: str
+    cluster: ClusterName
+
+
+def with_followers(spec: FleetSpec) -> FleetSpec:
+    """The fleet with the clusters of native objects that follow their users; without users they go to the manager."""
+    followers = [entry for entry in spec.objects if is_follower(entry)]
+    uses = set(_uses_of_specs(spec))
+    for entry in spec.objects:
+        if not is_follower(entry):
+            uses.update(_uses_of(entry, [cluster.name for cluster in spec.targeted(entry.targets)]))
+    for _ in followers:
+        # A cohort that follows its queues takes its parent along, whatever the order of the documents.
+        more = {use for entry in followers for use in _uses_of(entry, _users(entry, uses))} - uses
+        if not more:
+            break
+        uses |= more
+    placed = {
+        _Use(entry.document.kind, entry.document.name, cluster.name)
+        for entry in spec.objects
+        if not is_follower(entry)
+        for cluster in spec.targeted(entry.targets)
+    }
+    return replace(spec, objects=tuple(_following(entry, uses, placed) for entry in spec.objects))
+
+
+def _following(entry: NativeObject, uses: set[_Use], placed: set[_Use]) -> NativeObject:
+    """A cluster for which another document declares the object has it already."""
+    kind, name = entry.document.kind, entry.document.name
+    users = _users(entry, uses) if is_follower(entry) else []
+    users = [user for user in users if _Use(kind, name, user) not in placed]
+    return replace(entry, targets=Targets(words=tuple(users))) if users else entry
+
+
+def _users(entry: NativeObject, uses: set[_Use]) -> list[ClusterName]:
+    kind, name = entry.document.kind, entry.document.name
+    is_any = kind == "WorkloadPriorityClass"
+    return sorted({use.cluster for use in uses if use.kind == kind and (is_any or use.name == name)})
+
+
+def _uses_of_specs(spec: FleetSpec) -> Iterator[_Use]:
+    manager = spec.manager
+    for queue in spec.queues:
+        for cluster in clusters_of_queue(spec, queue):
+            if queue.dispatch is not Dispatch.KUBESTELLAR or cluster.role is Role.MANAGER:
+                yield from (_Use(kind, queue.cohort, cluster.name) for kind in ("Cohort", "WorkloadPriorityClass"))
+        if manager:
+            yield from (_Use("ResourceFlavor", entry.flavor, manager.name) for entry in queue.manager_quota)
+    for master in spec.master_queues:
+        for cluster in spec.targeted(master.targets):
+            yield _Use("WorkloadPriorityClass", "", cluster.name)
+            yield _Use("Cohort", as_text(at(master.template or {}, "cohort")), cluster.name)
+            yield from (_Use("ResourceFlavor", flavor.name, cluster.name) for flavor in master.flavors)
+
+
+def _uses_of(entry: NativeObject, clusters: list[ClusterName]) -> Iterator[_Use]:
+    """What a native ClusterQueue or Cohort refers to on these clusters."""
+    is_queue, is_cohort = is_kueue_object(entry, "ClusterQueue"), is_kueue_object(entry, "Cohort")
+    if not is_queue and not is_cohort:
+        return
+    parent = as_text(at(entry.current, "spec", "cohortName" if is_queue else "parentName"))
+    for cluster in clusters:
+        yield _Use("Cohort", parent, cluster)
+        if is_queue:
+            yield _Use("WorkloadPriorityClass", "", cluster)
+        for group in as_list(at(entry.current, "spec", "resourceGroups")):
+            for flavor in as_list(at(group, "flavors")):
+                yield _Use("ResourceFlavor", as_text(at(flavor, "name")), cluster)
