@@ -27,6 +27,16 @@ metadata:
     kfleet.dev/lint-ignore: "KF055: the nodes arrive next month"
 ```
 
+`lint` of the Fleet silences a rule everywhere or changes its severity, with a reason too:
+
+```yaml
+kind: Fleet
+spec:
+  lint:
+  - {rule: KF013, level: ignore, reason: the clusters are upgraded in May}
+  - {rule: KF070, level: error, reason: every cohort here reclaims}
+```
+
 Rules that are *always on* cannot be silenced, because kfleet could not render the fleet or the API server would reject
 its objects. An annotation that silences nothing is itself a warning (KF099).
 

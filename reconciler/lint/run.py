@@ -1,6 +1,7 @@
 """Semantic lint: problems of a fleet whose documents are all well-formed."""
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from itertools import chain
 
 from reconciler.lint import (
@@ -22,7 +23,7 @@ from reconciler.lint import (
     workloads,
 )
 from reconciler.lint.catalog import RULES
-from reconciler.lint.model import Finding, Remark, Severity
+from reconciler.lint.model import Finding, Remark, Rule, Severity
 from reconciler.lint.remarks import merge
 from reconciler.lint.view import View, build_view, documents_of
 from reconciler.render.model import Desired
@@ -32,6 +33,7 @@ from reconciler.spec.selectors import LINT_IGNORE
 Check = Callable[[View], Iterator[Remark]]
 
 RULE_BY_ID = {rule.id: rule for rule in RULES}
+OFF = "ignore"
 IGNORE = ("metadata", "annotations", LINT_IGNORE)
 # Checks that use the spec alone.
 OF_SPEC: tuple[Check, ...] = (
@@ -101,27 +103,46 @@ def lint(spec: FleetSpec, desired: Desired) -> tuple[Finding, ...]:
     """Return all findings of the rules, in the order of the files; `desired` was rendered from the spec."""
     view = build_view(spec, desired)
     remarks = [*_run(view, (*OF_SPEC, *OF_OBJECTS))]
-    heard = [*_not_silenced(remarks)]
+    heard = [*_not_silenced(spec, remarks)]
     spoilt = frozenset(id(one.document) for one in heard if RULE_BY_ID[one.rule].severity is Severity.ERROR)
     refused = [*server.check_objects(view, spoilt)]
     idle = _idle_ignores(spec, chain(remarks, refused))
-    return merge((*heard, *_not_silenced(refused), *idle), RULE_BY_ID)
+    return merge((*heard, *_not_silenced(spec, refused), *idle, *_wrong_settings(spec)), _severities(spec))
 
 
 def lint_spec(spec: FleetSpec) -> tuple[Finding, ...]:
     """Return the findings for a spec whose objects contradict each other, so that no objects can be checked."""
-    return merge(_not_silenced(_run(build_view(spec, Desired(())), OF_SPEC)), RULE_BY_ID)
+    return merge(_not_silenced(spec, _run(build_view(spec, Desired(())), OF_SPEC)), _severities(spec))
 
 
 def _run(view: View, listed: Iterable[Check]) -> Iterator[Remark]:
     return chain.from_iterable(check(view) for check in listed)
 
 
-def _not_silenced(remarks: Iterable[Remark]) -> Iterator[Remark]:
+def _not_silenced(spec: FleetSpec, remarks: Iterable[Remark]) -> Iterator[Remark]:
+    off = {one.rule for one in spec.fleet.lint if one.level == OFF}
     for remark in remarks:
-        ignores = remark.document.ignores
-        if not RULE_BY_ID[remark.rule].can_be_silenced or all(one.rule != remark.rule for one in ignores):
+        silenced = off | {one.rule for one in remark.document.ignores}
+        if not RULE_BY_ID[remark.rule].can_be_silenced or remark.rule not in silenced:
             yield remark
+
+
+def _severities(spec: FleetSpec) -> dict[str, Rule]:
+    """Return the rules with the severities that the Fleet sets; an error that is always on stays one."""
+    changed = {one.rule: Severity(one.level) for one in spec.fleet.lint if one.level != OFF}
+    return {
+        name: replace(rule, severity=changed[name]) if name in changed and rule.can_be_silenced else rule
+        for name, rule in RULE_BY_ID.items()
+    }
+
+
+def _wrong_settings(spec: FleetSpec) -> Iterator[Remark]:
+    for number, setting in enumerate(spec.fleet.lint):
+        rule = RULE_BY_ID.get(setting.rule)
+        if rule is not None and rule.can_be_silenced:
+            continue
+        problem = f"{setting.rule} is always on: {rule.why}" if rule else f"there is no rule {setting.rule}"
+        yield Remark("KF099", spec.fleet.document, ("spec", "lint", number, "rule"), problem, "remove it")
 
 
 def _idle_ignores(spec: FleetSpec, remarks: Iterable[Remark]) -> Iterator[Remark]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from reconciler.kueue.kinds import CANONICAL, GROUP, KIND_BY_NAME, NEWEST, OLDEST, V1BETA2_SINCE
 from reconciler.kueue.upgrade import OLD_VERSIONS, to_canonical
 from reconciler.lint.model import Remark
-from reconciler.lint.remarks import misnamed
+from reconciler.lint.remarks import listed, misnamed
 from reconciler.lint.view import View, is_kueue, is_supported
 
 VERSION = ("spec", "kueue", "version")
@@ -27,10 +27,15 @@ def check_releases(view: View) -> Iterator[Remark]:
 def check_api_versions(view: View) -> Iterator[Remark]:
     for entry in view.spec.objects:
         version = entry.document.api_version.rpartition("/")[2]
-        if is_kueue(entry.document) and version in OLD_VERSIONS and entry.document.kind in KIND_BY_NAME:
+        clusters = (cluster.name for cluster in view.spec.targeted(entry.targets))
+        newer = [name for name in clusters if view.versions[name] >= V1BETA2_SINCE]
+        is_old = is_kueue(entry.document) and version in OLD_VERSIONS and entry.document.kind in KIND_BY_NAME
+        if is_old and newer:
             notes = "; ".join(to_canonical(entry.manifest).notes)
-            problem = f"{version} is converted to the version that the cluster serves" + (f": {notes}" if notes else "")
-            hint = f"write it as {GROUP}/{CANONICAL}, which Kueue {V1BETA2_SINCE} and newer serve"
+            problem = f"{version} is converted to {CANONICAL}, which {listed(newer)} serves" + (
+                f": {notes}" if notes else ""
+            )
+            hint = f"write it as {GROUP}/{CANONICAL}, which Kueue {V1BETA2_SINCE} and newer serve; see Fleet.spec.lint"
             yield Remark("KF013", entry.document, ("apiVersion",), problem, hint)
 
 

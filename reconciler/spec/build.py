@@ -36,6 +36,7 @@ from reconciler.spec.model import (
     Fleet,
     FleetSpec,
     Kueue,
+    LintSetting,
     Member,
     NativeObject,
     Queue,
@@ -70,6 +71,7 @@ def build_fleet(document: Document) -> Fleet:
         inventory=_access(space["access"]) if (space := spec.get("kubestellar", {}).get("its")) else None,
         monitoring=read_monitoring(spec.get("monitoring")),
         home=spec.get("homeCluster", ""),
+        lint=tuple(LintSetting(one["rule"], one["level"], one["reason"]) for one in spec.get("lint", ())),
     )
 
 

@@ -39,6 +39,15 @@ class AccessSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class LintSetting:
+    """The level of a lint rule in the whole fleet: ignore, warning or error, with the reason."""
+
+    rule: str
+    level: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Fleet:
     """`inventory` is KubeStellar's inventory and transport space, if the fleet sets how to reach it.
 
@@ -55,6 +64,7 @@ class Fleet:
     inventory: AccessSpec | None = None
     monitoring: Monitoring | None = None
     home: str = ""
+    lint: tuple[LintSetting, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,3 +61,34 @@ metadata:
 spec: {clusterQueue: site}
 """
     assert rules_of(snippet) == set()
+
+
+def settings(*entries: str) -> str:
+    return f"kind: Fleet\nmetadata: {{name: example}}\nspec: {{lint: [{', '.join(entries)}]}}\n"
+
+
+OLD_CLASS = "apiVersion: kueue.x-k8s.io/v1beta1\nkind: WorkloadPriorityClass\nmetadata: {name: old}\nvalue: 1\n"
+
+
+def levels(*snippets: str) -> set[tuple[str, str]]:
+    return {(finding.rule, finding.severity.value) for finding in find(*snippets)}
+
+
+def test_fleet_silences_a_rule_everywhere_or_raises_it() -> None:
+    assert ("KF013", "warning") in levels(OLD_CLASS)
+    off, error = (f"{{rule: KF013, level: {level}, reason: later}}" for level in ("ignore", "error"))
+    assert "KF013" not in {rule for rule, _ in levels(OLD_CLASS, settings(off))}
+    assert ("KF013", "error") in levels(OLD_CLASS, settings(error))
+
+
+def test_fleet_cannot_change_rules_that_are_always_on_or_unknown() -> None:
+    bad = "kind: Tenant\nmetadata: {name: a}\nspec: {namespaces: [b], queue: gone}\n"
+    entries = ("{rule: KF001, level: ignore, reason: x}", "{rule: KF999, level: ignore, reason: x}")
+    found = find(bad, settings(*entries))
+    assert {finding.rule for finding in found} == {"KF001", "KF099"}
+    assert {finding.field for finding in found} == {"spec.queue", "spec.lint[0].rule", "spec.lint[1].rule"}
+
+
+def test_old_version_is_no_finding_where_the_clusters_serve_no_newer_one() -> None:
+    old = "kind: Cluster\nmetadata: {name: east}\nspec: {role: worker, kueue: {version: '0.13'}}\n"
+    assert "KF013" not in {rule for rule, _ in levels(OLD_CLASS, old)}

@@ -11,6 +11,7 @@ metadata: {name: research, labels: {a: b}, annotations: {kfleet.dev/lint-ignore:
 spec:
   suspend: true
   homeCluster: east
+  lint: [{rule: KF013, level: error, reason: upgraded}]
   defaultClusters: [{path: all.yaml, clusters: all}]
   policy:
     conflicts: take
