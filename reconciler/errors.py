@@ -52,6 +52,10 @@ class SpecError(KfleetError):
         self.place, self.field, self.problem, self.rule = place, field, problem, rule
         super().__init__(": ".join(part for part in (str(place), field, problem) if part))
 
+    def with_rule(self, rule: str) -> "SpecError":
+        """Return the error with a rule, unless it has one."""
+        return self if self.rule else SpecError(self.place, self.field, self.problem, rule)
+
 
 class RefusedError(KfleetError):
     pass

@@ -9,6 +9,7 @@ from reconciler.lint.model import Rule
 LONGEST_LINE = 120
 MOST_LINES = 20
 FIRST_OF_SERVER = "KF100"
+FIRST_OF_READING = "KF200"
 HEAD = """\
 # Lint
 
@@ -61,6 +62,13 @@ apply to every object, written or generated.
 """
 
 
+READING = """\
+## What cannot be read
+
+The rules from KF200 upwards are about files and single documents. Until they are read, no other rule is checked.
+"""
+
+
 def rules_markdown() -> str:
     return "".join((HEAD, *_table(), "\n", EXAMPLES, *_sections()))
 
@@ -76,6 +84,8 @@ def _sections() -> Iterator[str]:
     for rule in RULES:
         if rule.id == FIRST_OF_SERVER:
             yield f"\n{SERVER}"
+        if rule.id == FIRST_OF_READING:
+            yield f"\n{READING}"
         yield (
             f"\n### {rule.id}\n\n**{_sentence(rule)}** ({rule.severity}): {rule.why}.\n\n"
             f"```yaml\n# bad\n{shortened(rule.bad)}```\n\n```yaml\n# good\n{shortened(rule.good)}```\n"

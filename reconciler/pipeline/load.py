@@ -14,7 +14,7 @@ from reconciler.spec.files import FleetFiles, overlays_beside
 from reconciler.spec.model import FleetSpec
 from reconciler.spec.parse import parse_fleet
 
-UNREADABLE = "KF000"
+UNREADABLE = "KF209"
 
 
 @dataclass(frozen=True, slots=True)

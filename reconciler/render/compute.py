@@ -23,6 +23,8 @@ from reconciler.skypilot.render import skypilot_objects
 from reconciler.snapshot.model import NOTHING_SEEN, Observations
 from reconciler.spec.model import FleetSpec
 
+DECLARED_ONCE = "KF208"
+
 
 @dataclass(frozen=True, slots=True)
 class ObservedObjects:
@@ -89,6 +91,6 @@ def _refuse_doubles(objects: Iterable[DesiredObject]) -> None:
         other = first.setdefault(entry.ref, entry)
         if other is not entry:
             problem = f"{entry.ref} is already declared by {other.document.place()}"
-            problems.append(entry.document.error(("metadata", "name"), problem))
+            problems.append(entry.document.error(("metadata", "name"), problem).with_rule(DECLARED_ONCE))
     if problems:
         raise ExceptionGroup("fleet spec", problems)

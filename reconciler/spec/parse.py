@@ -25,6 +25,9 @@ from reconciler.text import quote_value, suggest
 KFLEET_GROUP = "kfleet.dev"
 MASTERQUEUE_GROUP = "vk.io"
 
+# The rules of docs/lint.md for what cannot be read.
+YAML, IDENTITY, SCHEMA, METADATA = "KF200", "KF201", "KF202", "KF203"
+UNIQUE, WHOLE, TARGETS, OVERLAY = "KF204", "KF205", "KF206", "KF207"
 _OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9.:]*[a-z0-9])?")
 Noun = TypeVar("Noun")
 
@@ -109,11 +112,11 @@ def _name_problems(manifest: Manifest) -> list[str]:
 def parse_fleet(files: FleetFiles, overlay: str = "") -> FleetSpec:
     """Read the fleet. Raises an ExceptionGroup with a SpecError for each problem."""
     reading = read_documents(files.fleet())
-    documents, errors = reading.documents, list(reading.errors)
+    documents, errors = reading.documents, _coded(YAML, reading.errors)
     if overlay:
         overlaid = apply_overlay(files, overlay, documents)
         documents = overlaid.documents
-        errors.extend(overlaid.errors)
+        errors.extend(_coded(OVERLAY, overlaid.errors))
     documents = with_folder_targets(files, documents)
     is_complete = not errors
     errors.extend(error for document in documents for error in _check(document))
@@ -125,17 +128,22 @@ def parse_fleet(files: FleetFiles, overlay: str = "") -> FleetSpec:
     return spec if files.roots is None else replace(spec, source=_source(files, overlay))
 
 
+def _coded(rule: str, errors: Iterable[SpecError]) -> list[SpecError]:
+    return [error.with_rule(rule) for error in errors]
+
+
 def _source(files: FleetFiles, overlay: str) -> SpecSource:
     path = files.fleet_path if files.roots else ""
     return SpecSource(files.roots or (), path, overlay, remote=files.remote)
 
 
 def _check(document: Document) -> list[SpecError]:
-    errors = check_identity(document)
+    errors = _coded(IDENTITY, check_identity(document))
     if not errors and is_own(document):
-        errors = check_schema(document)
+        errors = _coded(SCHEMA, check_schema(document))
     has_targets = not is_own(document) or is_master_queue(document)
-    return [*errors, *_check_annotations(document), *check_metadata(document, is_own=not has_targets)]
+    metadata = (*_check_annotations(document), *check_metadata(document, is_own=not has_targets))
+    return [*errors, *_coded(METADATA, metadata)]
 
 
 def _check_annotations(document: Document) -> list[SpecError]:
@@ -150,16 +158,21 @@ def _check_annotations(document: Document) -> list[SpecError]:
 
 
 def _check_together(files: FleetFiles, documents: tuple[Document, ...]) -> list[SpecError]:
-    errors = check_unique(documents)
+    errors: list[SpecError] = []
     fleets = [document for document in documents if is_own(document) and document.kind == "Fleet"]
     if not fleets:
         problem = "there is no Fleet document: exactly one is required"
         errors.append(SpecError(SourceLocation(files.fleet_path), "", problem))
-    for document in fleets[1:]:
-        errors.append(document.error(("kind",), f"a Fleet exists already, at {fleets[0].place('kind')}"))
+    errors += [
+        document.error(("kind",), f"a Fleet exists already, at {fleets[0].place('kind')}") for document in fleets[1:]
+    ]
     clusters = [document for document in documents if is_own(document) and document.kind == "Cluster"]
     errors += [error for fleet in fleets[:1] for error in (*_check_home(fleet, clusters), *check_folders(files, fleet))]
-    return [*errors, *_check_managers(clusters), *_check_default_targets(clusters, documents)]
+    return [
+        *_coded(UNIQUE, check_unique(documents)),
+        *_coded(WHOLE, (*errors, *_check_managers(clusters))),
+        *_coded(TARGETS, _check_default_targets(clusters, documents)),
+    ]
 
 
 def _check_home(fleet: Document, clusters: list[Document]) -> Iterator[SpecError]:

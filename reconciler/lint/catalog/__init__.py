@@ -11,6 +11,7 @@ from reconciler.lint.catalog import (
     multikueue,
     policies,
     quotas,
+    reading,
     references,
     server,
     skypilot,
@@ -37,6 +38,7 @@ RULES: tuple[Rule, ...] = tuple(
             *policies.RULES,
             *masterqueue.RULES,
             *server.RULES,
+            *reading.RULES,
         ),
         key=lambda rule: rule.id,
     )

@@ -82,7 +82,7 @@ def test_validate_reports_every_unreadable_file_at_once(fleet_folder: Path, caps
     assert cli.execute(["validate"]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in lines[:-1]] == ["fleet/a.yaml", "fleet/b.yaml", "fleet/c.yaml"]
-    assert all(" error: KF000: " in line for line in lines[:-1])
+    assert all(" error: KF200: " in line for line in lines[:-1])
 
 
 def test_validate_prints_json_for_machines(fleet_folder: Path, capsys: Capture) -> None:
