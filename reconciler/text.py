@@ -143,8 +143,21 @@ def _length(lines: Iterable[str]) -> int:
 def suggest(wrong: str, allowed: Iterable[str]) -> str:
     """`; did you mean x?`, or nothing."""
     by_lower = {each.lower(): each for each in allowed}
-    close = get_close_matches(wrong.lower()[:MOST_SHOWN], list(by_lower), n=1)
-    return f"; did you mean {by_lower[close[0]]}?" if close else ""
+    typed = wrong.lower()[:MOST_SHOWN]
+    close = get_close_matches(typed, list(by_lower), n=5)
+    return f"; did you mean {by_lower[min(close, key=lambda each: _typing_errors(typed, each))]}?" if close else ""
+
+
+def _typing_errors(typed: str, meant: str) -> int:
+    """The number of letters that are missing, added, replaced, or swapped with their neighbour."""
+    before, row = [0] * (len(meant) + 1), list(range(len(meant) + 1))
+    for i, letter in enumerate(typed, 1):
+        before, last, row = row, before, [i]
+        for j, wanted in enumerate(meant, 1):
+            best = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != wanted))
+            is_swapped = i > 1 and j > 1 and letter == meant[j - 2] and typed[i - 2] == wanted
+            row.append(min(best, last[j - 2] + 1) if is_swapped else best)
+    return row[-1]
 
 
 def quote_value(value: Any) -> str:

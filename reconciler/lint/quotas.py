@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from reconciler.kueue.reading import quantity_at
 from reconciler.lint.model import Remark
-from reconciler.lint.remarks import about
+from reconciler.lint.remarks import about, misnamed
 from reconciler.lint.view import PlacedQuota, View, is_native
 from reconciler.multikueue.render import FLAVOR as SUM_OF_WORKERS
 from reconciler.objects import ClusterName
@@ -16,6 +16,7 @@ from reconciler.spec.document import FieldPath
 from reconciler.spec.enums import CapacitySource
 from reconciler.spec.model import Flavor, Queue, QuotaEntry
 
+USUAL_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods", "nvidia.com/gpu", "amd.com/gpu")
 BYTES = ("memory", "ephemeral-storage", "hugepages-")
 # 128Pi: more than the largest clusters have, and less than the 1000000000Gi that documents use for "no limit".
 INFINITE_BYTES = Quantity(2**57 * NANO)
@@ -117,7 +118,10 @@ def _check_is_listed(flavor: Flavor, name: str, claims: list[Claim]) -> Iterator
         if isinstance(claim.amount, Percent) and claim.amount.fraction and name not in flavor.capacity.resources:
             problem = f"{claim.amount} of nothing: the capacity of flavor {flavor.name} has no {name}"
             path = ("spec", "quota", claim.number, "resources", name)
-            yield Remark("KF029", claim.queue.document, path, problem, f"add {name} to its capacity.resources")
+            known = ", ".join(flavor.capacity.resources)
+            hint = f"its capacity has {known}; add {name} there if it is another resource"
+            remark = Remark("KF029", claim.queue.document, path, problem, hint)
+            yield misnamed(remark, name, (*flavor.capacity.resources, *USUAL_RESOURCES))
 
 
 def check_limits(view: View) -> Iterator[Remark]:

@@ -15,6 +15,7 @@ from reconciler.spec.model import FleetSpec
 from reconciler.spec.parse import parse_fleet
 
 UNREADABLE = "KF209"
+SAME_LOCAL_QUEUE = "KF065"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,11 @@ def load_files(files: FleetFiles, overlay: str = "") -> Revision:
         found = lint_spec(spec)
         if not any(finding.severity is Severity.ERROR for finding in found):
             raise
-        return Revision(spec, Desired(()), (*found, *unreadable(group)))
+        doubles = unreadable(group)
+        if any(finding.rule == SAME_LOCAL_QUEUE for finding in found):
+            # That rule names the same mistake better.
+            doubles = tuple(finding for finding in doubles if "/LocalQueue/" not in finding.problem)
+        return Revision(spec, Desired(()), (*found, *doubles))
     return Revision(spec, desired, lint(spec, desired))
 
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 from functools import lru_cache
 from typing import Any
 
-from reconciler.quantity import parse, parse_amount, parse_percent
+from reconciler.quantity import ZERO, Quantity, parse, parse_amount, parse_percent
 
 LARGEST = timedelta(days=366)
 
@@ -72,9 +72,15 @@ def check_format(name: str, value: Any) -> None:
         _READERS[name](value)
 
 
+def _check_amount(value: Any) -> None:
+    amount = parse_amount(value)
+    if isinstance(amount, Quantity) and amount < ZERO:
+        raise ValueError(f"{value} is negative: write 0 or more")
+
+
 _READERS: Mapping[str, Callable[[Any], object]] = {
     "quantity": parse,
-    "amount": parse_amount,
+    "amount": _check_amount,
     "percent": lambda value: parse_percent(str(value)),
     "kfleet-duration": lambda value: parse_duration(str(value)),
     "pool-pattern": lambda value: check_pattern(str(value)),

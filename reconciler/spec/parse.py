@@ -89,6 +89,9 @@ def _check_own(document: Document) -> list[SpecError]:
 def _check_native(document: Document) -> list[SpecError]:
     if document.kind == "List":
         return [document.error(("items",), "is not a list of objects")]
+    if document.group == "kustomize.config.k8s.io":
+        problem = "a Kustomization is not an object of a cluster: move it out of the fleet's folder, and use overlays/"
+        return [document.error(("kind",), problem)]
     if "/" not in document.api_version and document.api_version != "v1":
         problem = f"{quote_value(document.api_version)} is not v1 or group/version"
         return [document.error(("apiVersion",), problem)]

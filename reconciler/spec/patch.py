@@ -82,14 +82,15 @@ def _check_size(value: Any) -> None:
     raise ValueError(f"the document is nested deeper than {MAX_DEPTH} levels")
 
 
-def _find(value: Any, path: tuple[str, ...]) -> Any:
+def _find(value: Any, path: tuple[str, ...], whole: tuple[str, ...] = ()) -> Any:
+    """Return the value at a path; errors name the whole pointer that the path is a part of."""
     for depth, step in enumerate(path):
         if isinstance(value, list):
-            value = value[_index(step, len(value) - 1, path)]
+            value = value[_index(step, len(value) - 1, whole or path)]
         elif isinstance(value, dict) and step in value:
             value = value[step]
         else:
-            raise ValueError(f"there is no {_written(path[: depth + 1])}")
+            raise ValueError(f"there is no {_written(whole or path[: depth + 1])}")
     return value
 
 
@@ -123,7 +124,9 @@ def _add(value: Any, path: tuple[str, ...], added: Any) -> Any:
 
 def _replace(value: Any, path: tuple[str, ...], new: Any) -> Any:
     def put(parent: Any, step: str) -> Any:
-        _find(parent, (step,))
+        if isinstance(parent, dict) and step not in parent:
+            raise ValueError(f"there is no {_written(path)}: use op add")
+        _find(parent, (step,), path)
         if isinstance(parent, list):
             index = int(step)
             return [*parent[:index], new, *parent[index + 1 :]]
@@ -134,7 +137,7 @@ def _replace(value: Any, path: tuple[str, ...], new: Any) -> Any:
 
 def _remove(value: Any, path: tuple[str, ...]) -> Any:
     def drop(parent: Any, step: str) -> Any:
-        _find(parent, (step,))
+        _find(parent, (step,), path)
         if isinstance(parent, list):
             index = int(step)
             return [*parent[:index], *parent[index + 1 :]]
@@ -151,7 +154,7 @@ def _at_parent(value: Any, path: tuple[str, ...], depth: int, change: Callable[[
         raise ValueError(f"{_written(path[:depth])} is {quote_value(value)}: it has no fields")  # noqa: TRY004 - one error type for every patch that does not fit
     if depth == len(path) - 1:
         return change(value, step)
-    changed = _at_parent(_find(value, (step,)), path, depth + 1, change)
+    changed = _at_parent(_find(value, (step,), path[: depth + 1]), path, depth + 1, change)
     if isinstance(value, list):
         index = int(step)
         return [*value[:index], changed, *value[index + 1 :]]

@@ -22,6 +22,7 @@ _NOUNS = {
     "integer": "a whole number",
     "number": "a number",
 }
+_UNITS = {"kfleet-duration": "s", "percent": "%"}
 _WEIGHTS = {"type": 0, "required": 1, "additionalProperties": 1}
 
 
@@ -107,15 +108,33 @@ def _advice(violation: SchemaViolation) -> str:
 def _type(violation: SchemaViolation) -> str:
     allowed = [violation.limit] if isinstance(violation.limit, str) else violation.limit
     nouns = " or ".join(_NOUNS[each] for each in allowed)
-    is_unquoted = "string" in allowed and isinstance(violation.wrong, bool | int | float)
-    return f"{quote_value(violation.wrong)} is not {nouns}" + (": put it in quotes" if is_unquoted else "")
+    return f"{quote_value(violation.wrong)} is not {nouns}{_way_out(violation, allowed)}"
+
+
+def _way_out(violation: SchemaViolation, allowed: list[str]) -> str:
+    """Return how to write the value instead, if that is clear."""
+    wrong = violation.wrong
+    if "string" in allowed and isinstance(wrong, bool | int | float):
+        unit = "" if isinstance(wrong, bool) else _UNITS.get(violation.schema.get("format", ""), "")
+        return f": write {wrong}{unit}" if unit else ": put it in quotes"
+    if isinstance(wrong, str) and {"integer", "number"} & {*allowed} and wrong.strip().rstrip("%").isdigit():
+        return f": write {wrong.strip().rstrip('%')}"
+    if isinstance(wrong, str) and "boolean" in allowed and wrong.lower() in {"true", "false"}:
+        return f": write {wrong.lower()} without quotes"
+    return ""
 
 
 def _choice(violation: SchemaViolation) -> str:
     limit, wrong = violation.limit, violation.wrong
     allowed = [plain(each) for each in (limit if violation.keyword == "enum" else [limit])]
     hint = suggest(wrong, allowed) if isinstance(wrong, str) else ""
+    if isinstance(wrong, str) and any(isinstance(each, bool) and plain(each) == wrong for each in _listed(limit)):
+        hint = f": write {wrong} without quotes"
     return f"{quote_value(wrong)} is not allowed{hint}; allowed: {', '.join(allowed)}"
+
+
+def _listed(limit: Any) -> list[Any]:
+    return limit if isinstance(limit, list) else [limit]
 
 
 def _too_small(violation: SchemaViolation) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from reconciler.errors import SourceLocation, SpecError
-from reconciler.spec.document import Document, line_of
+from reconciler.spec.document import Document, field_text, line_of
 from reconciler.spec.files import MAX_FILE_BYTES
 from reconciler.text import plain
 
@@ -27,6 +27,9 @@ MAX_ALIAS_NODES = 100_000
 MAX_DOCUMENTS = 20_000
 MAX_ERRORS = 100
 TAG_PREFIX = "tag:yaml.org,2002:"
+
+TEMPLATE = "{{"
+NO_TEMPLATES = "templates ({{ … }}) are not supported: commit what they print, or use an overlay"
 
 _MERGE = object()
 _NO_KEY = object()
@@ -102,9 +105,10 @@ def _read_file(path: str, content: bytes) -> Reading:
     try:
         documents = tuple(each for document in builder.documents(text) for each in document.items())
     except yaml.YAMLError as error:
-        builder.errors.append(_syntax_error(path, error))
+        builder.errors.append(_syntax_error(path, text, error))
     except _StopError as error:
-        builder.errors.append(SpecError(SourceLocation(path, error.line), "", error.problem))
+        problem = NO_TEMPLATES if TEMPLATE in text and "a key must be" in error.problem else error.problem
+        builder.errors.append(SpecError(SourceLocation(path, error.line), "", problem))
     return Reading((), tuple(builder.errors)) if builder.errors else Reading(documents, ())
 
 
@@ -120,13 +124,18 @@ def _decode(content: bytes) -> str:
         raise ValueError(f"the file is not UTF-8: byte {content[error.start]:#04x} on line {line}") from error
 
 
-def _syntax_error(path: str, error: yaml.YAMLError) -> SpecError:
-    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
-        context = f" {error.context}" if error.context else ""
-        return SpecError(
-            SourceLocation(path, error.problem_mark.line + 1), "", f"not valid YAML: {error.problem}{context}"
-        )
-    return SpecError(SourceLocation(path), "", f"not valid YAML: {' '.join(str(error).split())}")
+def _syntax_error(path: str, text: str, error: yaml.YAMLError) -> SpecError:
+    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
+        return SpecError(SourceLocation(path), "", f"not valid YAML: {' '.join(str(error).split())}")
+    line = error.problem_mark.line
+    lines = text.splitlines()
+    typed = lines[line] if line < len(lines) else ""
+    problem = f"{error.problem} {error.context}" if error.context else str(error.problem)
+    if "\t" in typed[: len(typed) - len(typed.lstrip())]:
+        problem = "the line is indented with a tab; use spaces"
+    elif TEMPLATE in text:
+        problem = f"{problem}; {NO_TEMPLATES}"
+    return SpecError(SourceLocation(path, line + 1), "", f"not valid YAML: {problem}")
 
 
 class _StopError(Exception):
@@ -207,7 +216,7 @@ class _Builder:
         try:
             return resolve(event.value) if tag is None else _tagged(tag, event.value)
         except ValueError as error:
-            self.report(event, str(error))
+            self.report(event, str(error), field=self.here())
             return None
 
     def mapping(self, event: yaml.MappingStartEvent) -> None:
@@ -280,11 +289,16 @@ class _Builder:
             into[parent.key] = "<<" if value is _MERGE else value
         parent.key = _NO_KEY
 
-    def report(self, event: yaml.Event, problem: str, line: int = 0) -> None:
+    def here(self) -> str:
+        """Return the field whose value is read."""
+        steps = (len(one.into) if isinstance(one.into, list) else one.key for one in self.opened)
+        return field_text(tuple(step for step in steps if isinstance(step, str | int)))
+
+    def report(self, event: yaml.Event, problem: str, line: int = 0, field: str = "") -> None:
         line = line or line_of(event) + 1
         if len(self.errors) >= MAX_ERRORS:
             raise _StopError(line, f"and more: the first {MAX_ERRORS} problems of this file are shown")
-        self.errors.append(SpecError(SourceLocation(self.path, line), "", problem))
+        self.errors.append(SpecError(SourceLocation(self.path, line), field, problem))
 
 
 def _tagged(tag: str, text: str) -> Scalar:

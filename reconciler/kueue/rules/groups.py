@@ -91,7 +91,7 @@ def _check_order(covered: Any, quotas: Any, path: str) -> Findings:
         return
     if len(quotas) != len(covered):
         problem = f"has {len(quotas)} resources, coveredResources has {len(covered)}"
-        yield RuleViolation("KF123", f"{path}.resources", problem, f"set a quota, if only 0, for {_shown(covered)}")
+        yield RuleViolation("KF123", f"{path}.resources", problem, _missing_quota(covered, quotas))
     for number, (wanted, quota) in enumerate(zip(covered, quotas, strict=False)):
         name = at(quota, "name")
         if isinstance(name, str) and isinstance(wanted, str) and name != wanted:
@@ -99,6 +99,13 @@ def _check_order(covered: Any, quotas: Any, path: str) -> Findings:
             yield RuleViolation(
                 "KF124", f"{path}.resources[{number}].name", problem, f"keep the order {_shown(covered)}"
             )
+
+
+def _missing_quota(covered: Any, quotas: Any) -> str:
+    given = [at(quota, "name") for quota in quotas]
+    if missing := [name for name in covered if name not in given]:
+        return f"set a quota, if only 0, for {_shown(missing)}"
+    return f"add {_shown([name for name in given if name not in covered])} to coveredResources"
 
 
 def _check_quota(quota: Any, path: str, family: Family) -> Findings:

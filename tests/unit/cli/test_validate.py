@@ -140,3 +140,16 @@ def test_folder_in_a_repository_is_read_as_the_folder_that_it_is(tmp_path: Path,
     assert "there are: one" in capsys.readouterr().err
     assert cli.execute(["apply", "--repo", str(inner.parent)]) == 3
     assert "is not a git repository, so there is no commit to apply" in capsys.readouterr().err
+
+
+def test_validate_reports_two_tenants_with_one_local_queue_once(fleet_folder: Path, capsys: Capture) -> None:
+    flavor = "apiVersion: kfleet.dev/v1alpha1\nkind: Flavor\nmetadata: {name: f}\nspec: {capacity: {source: nodes}}\n"
+    queue = (
+        "apiVersion: kfleet.dev/v1alpha1\nkind: Queue\nmetadata: {name: q}\n"
+        "spec: {quota: [{flavor: f, resources: {cpu: 1}}]}\n"
+    )
+    teams = [UNKNOWN_QUEUE.replace("nowhere", "q").replace("name: astro", f"name: {name}") for name in ("a", "b")]
+    (fleet_folder / "all.yaml").write_text("---\n".join((flavor, queue, *teams)))
+    assert cli.execute(["validate"]) == 1
+    (first, summary) = capsys.readouterr().out.splitlines()
+    assert " KF065: " in first and summary == "1 error, 0 warnings"

@@ -156,3 +156,10 @@ def test_memory_is_infinite_where_no_machine_has_so_much() -> None:
         assert rules_of(OBSERVED, science_queue({"memory": amount}), COHORT) == set()
     for amount in ("128Pi", "1000000000Gi", "1Ei"):
         assert rules_of(OBSERVED, science_queue({"memory": amount}), COHORT) == {"KF026"}
+
+
+def test_share_of_an_unknown_resource_suggests_the_one_that_is_meant() -> None:
+    text = "kind: Queue\nmetadata: {name: research}\nspec: {quota: [{flavor: cpu, resources: {memry: 50%}}]}\n"
+    (found,) = (one for one in find(text) if one.rule == "KF029")
+    assert found.problem.endswith("has no memry; did you mean memory?")
+    assert found.hint == "its capacity has cpu, memory; add memry there if it is another resource"

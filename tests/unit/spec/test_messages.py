@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.unit.spec.fleet_texts import EAST, problems_of
+from reconciler.text import suggest
+from tests.unit.spec.fleet_texts import EAST, files, problems, problems_of
 
 QUOTA = "quota: [{flavor: a, resources: {cpu: 1}}]"
 ALPHA = "kfleet.dev/v1alpha1"
@@ -13,6 +14,8 @@ def document_text(kind: str, spec: str, api_version: str = ALPHA) -> str:
 
 
 QUEUES = {
+    f"{QUOTA}\n  clusters: {{matchExpressions: [{{key: a, operator: in, values: [b]}}]}}": "6: "
+    "spec.clusters.matchExpressions[0].operator: 'in' is not allowed; did you mean In?; allowed: In, NotIn, Exists",
     f"{QUOTA}\n  dispatsh: none": "6: spec.dispatsh: unknown field; did you mean dispatch?; allowed: admissionChecks, ",
     "cohort: a": "4: spec.quota: is required",
     f"{QUOTA}\n  dispatch: Multikueue": "6: spec.dispatch: 'Multikueue' is not allowed; did you mean multikueue?; "
@@ -45,6 +48,19 @@ QUEUES = {
 }
 OTHERS = {
     document_text(
+        "Cluster", 'role: worker\n  drain: "true"'
+    ): "6: spec.drain: 'true' is not allowed: write true without quotes; allowed: false, true, evict",
+    document_text("Cluster", 'role: worker\n  suspend: "true"'): "6: spec.suspend: 'true' is not true or false: "
+    "write true without quotes",
+    document_text("Queue", "quota:\n  - flavor: a\n    resources: {cpu: -5}"): "7: spec.quota[0].resources.cpu: "
+    "-5 is negative: write 0 or more",
+    "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [a.yaml]\n": "2: kind: "
+    "a Kustomization is not an object of a cluster",
+    "apiVersion: v1\nkind: Namespace\nmetadata:\n\tname: a\n": "4: not valid YAML: the line is indented with a tab; "
+    "use spaces",
+    "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {{ .Values.name }}\n": "4: templates ({{ … }}) are not "
+    "supported: commit what they print",
+    document_text(
         "Cluster", "role: worker\n  credentials: {secret: a, lifetime: 1h}"
     ): "6: spec.credentials: say lifetime and server, or secret, or clusterProfile",
     document_text(
@@ -60,7 +76,7 @@ OTHERS = {
         "Flavor", "capacity: {source: nodes, resources: {cpu: 1}}"
     ): "5: spec.capacity: resources are for source static only",
     document_text("Flavor", "capacity: {source: nodes, headroom: 5}"): "5: spec.capacity.headroom: 5 is not a string: "
-    "put it in quotes",
+    "write 5%",
     document_text("Flavor", f"capacity: {{source: nodes}}\n  nodeTaints: [{'{key: a, effect: NoExecute},' * 9}]"): "6: "
     "spec.nodeTaints: has 9 entries: at most 8",
     document_text("MasterQueue", "flavors:\n  - natsFlavor: {poolRegExp: '('}", "vk.io/v1"): "6: spec.flavors[0]",
@@ -148,3 +164,25 @@ def test_capacity_that_does_not_fit_its_source_is_reported(capacity: str, proble
 def test_secret_text_is_kept_in_one_place() -> None:
     text = document_text("Fleet", "nats: [{servers: [nats], password: {env: A, file: b}}]")
     assert any("say exactly one of env, file or secretRef" in message for message in problems_of(text))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "known", "meant"),
+    [("esat", ["west", "east"], "; did you mean east?"), ("nroth", ["hub", "east", "west"], "")],
+)
+def test_suggestion_knows_swapped_letters_and_is_silent_where_nothing_is_near(
+    wrong: str, known: list[str], meant: str
+) -> None:
+    assert suggest(wrong, known) == meant
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        ("capacity: {staleAfter: 90}", "spec.policy.capacity.staleAfter: 90 is not a string: write 90s"),
+        ("prune: {maxPercent: 25%}", "spec.policy.prune.maxPercent: '25%' is not a whole number: write 25"),
+    ],
+)
+def test_number_in_the_wrong_form_is_shown_in_the_right_one(policy: str, message: str) -> None:
+    text = f"apiVersion: {ALPHA}\nkind: Fleet\nmetadata: {{name: a}}\nspec:\n  policy: {{{policy}}}\n"
+    assert f"fleet/all.yaml:5: {message}" in problems(files(fleet__all=text))

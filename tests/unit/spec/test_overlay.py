@@ -99,7 +99,7 @@ def test_overlay_patches_native_objects_by_namespace() -> None:
         ),
         (
             overlay("dev", JSON + "    - {op: remove, path: /spec/quoda}"),
-            "overlays/dev/o.yaml:9: spec.patches[0].json6902[0]: there is no /quoda",
+            "overlays/dev/o.yaml:9: spec.patches[0].json6902[0]: there is no /spec/quoda",
         ),
         (
             overlay("dev", JSON + "    - {op: replace, path: /kind, value: Tenant}"),
