@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 import click
 
@@ -9,6 +10,7 @@ from reconciler.cli.options import finding_text, read_and_tell, source_options
 from reconciler.errors import ExitCode
 from reconciler.lint.model import Finding, Severity
 from reconciler.pipeline.load import Source, load_files, unreadable
+from reconciler.spec.files import FleetFiles
 
 
 @click.command()
@@ -21,29 +23,44 @@ from reconciler.pipeline.load import Source, load_files, unreadable
     show_default=True,
     help="github prints annotations that a workflow shows on the lines of a pull request.",
 )
-def validate(source: Source, output: str) -> int:
+@click.option("--all-overlays", is_flag=True, help="Also check the fleet with each of its overlays.")
+@click.option("--strict", is_flag=True, help="Exit with 1 if there are warnings, too.")
+def validate(source: Source, output: str, *, all_overlays: bool, strict: bool) -> int:
     """Report all problems of a fleet, with file and line.
 
-    Reads files only and contacts no cluster. Exits with 1 if there are errors, with 0 if there are only warnings. The
-    rules are documented in docs/lint.md.
+    Reads files only and contacts no cluster. Exits with 1 if there are errors, with 0 if there are only warnings,
+    unless --strict is set. The rules are documented in docs/lint.md.
 
     \b
     Examples:
       kfleet validate                              the working tree
       kfleet validate --overlay prod               with an overlay
+      kfleet validate --all-overlays --strict      for a pipeline
       kfleet validate --revision main -o github    a commit, as annotations
     """
-    findings = find_problems(source)
+    if all_overlays and source.overlay:
+        raise click.UsageError("--overlay and --all-overlays exclude each other")
+    files = read_and_tell(source)
+    findings = find_problems(files, ("", *files.overlay_names())) if all_overlays else _find(files, source.overlay)
     _PRINTERS[output](findings)
-    is_wrong = any(finding.severity is Severity.ERROR for finding in findings)
+    is_wrong = any(strict or finding.severity is Severity.ERROR for finding in findings)
     return ExitCode.ERROR if is_wrong else ExitCode.OK
 
 
-def find_problems(source: Source) -> tuple[Finding, ...]:
+def find_problems(files: FleetFiles, overlays: Iterable[str]) -> tuple[Finding, ...]:
+    """Return the problems of the fleet with each overlay; what the fleet itself has wrong is reported once."""
+    found: dict[Finding, Finding] = {}
+    for overlay in overlays:
+        for finding in _find(files, overlay):
+            problem = f"{finding.problem} (with overlay {overlay})" if overlay else finding.problem
+            found.setdefault(finding, replace(finding, problem=problem))
+    return tuple(found.values())
+
+
+def _find(files: FleetFiles, overlay: str) -> tuple[Finding, ...]:
     """Return the problems that prevent reading the files or, if all can be read, the lint findings."""
-    files = read_and_tell(source)
     try:
-        return load_files(files, source.overlay).findings
+        return load_files(files, overlay).findings
     except ExceptionGroup as group:
         return unreadable(group)
 

@@ -133,6 +133,11 @@ class Document:
         annotations = _metadata(self.value).get("annotations")
         return annotations if isinstance(annotations, dict) else {}
 
+    @property
+    def labels(self) -> Mapping[str, Any]:
+        labels = _metadata(self.value).get("labels")
+        return labels if isinstance(labels, dict) else {}
+
     def place(self, *path: str | int) -> SourceLocation:
         """Return the location of a field, or of its nearest parent that has one."""
         for length in range(len(path), 0, -1):

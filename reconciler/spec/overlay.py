@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from typing import Any
 
 from reconciler.errors import SourceLocation, SpecError
@@ -10,10 +11,12 @@ from reconciler.spec.document import Document, FieldPath, Patched, field_text
 from reconciler.spec.files import FleetFiles
 from reconciler.spec.patch import apply_operation, field_of, merge, parse_pointer
 from reconciler.spec.schema import KFLEET_VERSION, check_schema
+from reconciler.spec.selectors import LabelSelector, parse_selector
 from reconciler.spec.yaml_reader import read_documents
 from reconciler.text import suggest
 
 KIND = "Overlay"
+_WILDCARDS = frozenset("*?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,43 +108,60 @@ def apply_overlay(files: FleetFiles, name: str, documents: tuple[Document, ...])
 
 def _apply(overlay: Overlay, documents: tuple[Document, ...], errors: list[SpecError]) -> tuple[Document, ...]:
     for index, target in enumerate(overlay.spec.get("remove", ())):
-        hit = _hit(overlay, ("spec", "remove", index), target, documents, errors)
-        documents = tuple(document for document in documents if document is not hit)
+        hits = _hits(overlay, ("spec", "remove", index), target, documents, errors)
+        documents = tuple(document for document in documents if id(document) not in hits)
     for index, patch in enumerate(overlay.spec.get("patches", ())):
-        hit = _hit(overlay, ("spec", "patches", index, "target"), patch["target"], documents, errors)
-        if hit is not None:
-            patched = _patch(overlay, index, patch, hit, errors)
-            documents = tuple(patched if document is hit else document for document in documents)
+        hits = _hits(overlay, ("spec", "patches", index, "target"), patch["target"], documents, errors)
+        documents = tuple(
+            _patch(overlay, index, patch, document, errors) if id(document) in hits else document
+            for document in documents
+        )
     return (*documents, *_added(overlay, documents, errors))
 
 
-def _hit(
+def _hits(
     overlay: Overlay,
     path: FieldPath,
     target: Manifest,
     documents: tuple[Document, ...],
     errors: list[SpecError],
-) -> Document | None:
-    hits = [document for document in documents if _is_meant(document, target)]
-    if len(hits) == 1:
-        return hits[0]
-    wanted = f"{target['kind']} {target['name']}"
-    problem = f"{wanted} is in {len(hits)} documents: add its group or namespace"
-    if not hits:
-        known = [f"{document.kind} {document.name}" for document in documents if document.name]
-        problem = f"there is no {wanted}{suggest(wanted, known)}"
-    errors.append(overlay.document.error(path, problem))
-    return None
+) -> frozenset[int]:
+    """Return the documents that a target means, by id: exactly one by its name, at least one by a pattern."""
+    try:
+        selector = parse_selector(target["labelSelector"]) if "labelSelector" in target else None
+    except ValueError as error:
+        errors.append(overlay.document.error((*path, "labelSelector"), str(error)))
+        return frozenset()
+    hits = frozenset(id(document) for document in documents if _is_meant(document, target, selector))
+    is_single = "name" in target and selector is None and not _WILDCARDS & {*target["name"]}
+    if len(hits) == 1 or (hits and not is_single):
+        return hits
+    errors.append(overlay.document.error(path, _miss(target, len(hits), documents)))
+    return frozenset()
 
 
-def _is_meant(document: Document, target: Manifest) -> bool:
-    identity = {
-        "group": document.group,
-        "kind": document.kind,
-        "name": document.name,
-        "namespace": document.namespace,
-    }
-    return all(identity[key] == wanted for key, wanted in target.items())
+def _miss(target: Manifest, count: int, documents: tuple[Document, ...]) -> str:
+    wanted = f"{target['kind']} {target.get('name', '')}".strip()
+    if count:
+        return f"{wanted} is in {count} documents: add its group or namespace"
+    if "labelSelector" in target:
+        return f"there is no {wanted} with the labels {target['labelSelector']}"
+    of_kind = [document.name for document in documents if document.kind == target["kind"] and document.name]
+    hint = suggest(target.get("name", ""), of_kind)
+    if of_kind:
+        return f"there is no {wanted}" + hint.replace("did you mean ", f"did you mean {target['kind']} ")
+    kinds = {document.kind.lower(): document.kind for document in documents}
+    meant = kinds.get(target["kind"].lower(), "")
+    return f"there is no {wanted}" + (f"; did you mean {meant} {target.get('name', '')}?" if meant else "")
+
+
+def _is_meant(document: Document, target: Manifest, selector: LabelSelector | None) -> bool:
+    identity = {"group": document.group, "kind": document.kind, "namespace": document.namespace}
+    return (
+        all(identity[key] == wanted for key, wanted in target.items() if key in identity)
+        and fnmatchcase(document.name, target.get("name", "*"))
+        and (selector is None or selector.matches(document.labels))
+    )
 
 
 def _patch(overlay: Overlay, index: int, patch: Manifest, document: Document, errors: list[SpecError]) -> Document:

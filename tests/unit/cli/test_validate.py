@@ -153,3 +153,34 @@ def test_validate_reports_two_tenants_with_one_local_queue_once(fleet_folder: Pa
     assert cli.execute(["validate"]) == 1
     (first, summary) = capsys.readouterr().out.splitlines()
     assert " KF065: " in first and summary == "1 error, 0 warnings"
+
+
+PROD = """\
+apiVersion: kfleet.dev/v1alpha1
+kind: Overlay
+metadata: {name: prod}
+spec:
+  patches: [{target: {kind: Cluster, name: %s}, merge: {spec: {kueue: {version: "%s"}}}}]
+"""
+
+
+@pytest.mark.parametrize(("name", "version", "rule"), [("one", "0.9", "KF010"), ("gone", "0.19", "KF207")])
+def test_validate_checks_every_overlay(fleet_folder: Path, name: str, version: str, rule: str, capsys: Capture) -> None:
+    folder = fleet_folder.parent / "overlays" / "prod"
+    folder.mkdir(parents=True)
+    (folder / "overlay.yaml").write_text(PROD % (name, version))
+    (fleet_folder / "tenants.yaml").write_text(UNKNOWN_QUEUE)
+    assert cli.execute(["validate"]) == 1
+    assert rule not in capsys.readouterr().out
+    assert cli.execute(["validate", "--all-overlays"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert sum("KF001" in line for line in lines) == 1
+    assert any(rule in line and "(with overlay prod)" in line for line in lines)
+    assert cli.execute(["validate", "--all-overlays", "--overlay", "prod"]) != 0
+
+
+def test_validate_is_strict_about_warnings(fleet_folder: Path) -> None:
+    flavor = "apiVersion: kfleet.dev/v1alpha1\nkind: Flavor\nmetadata: {name: f}\nspec: {capacity: {source: nodes}}\n"
+    assert cli.execute(["validate", "--strict"]) == 0
+    (fleet_folder / "flavor.yaml").write_text(flavor)
+    assert (cli.execute(["validate"]), cli.execute(["validate", "--strict"])) == (0, 1)

@@ -163,3 +163,40 @@ def test_overlay_lies_inside_of_a_fleet_at_the_root() -> None:
     rooted = dataclasses.replace(given, fleet_path=".")
     assert parse_fleet(rooted).queues[0].stop_policy == "None"
     assert parse_fleet(rooted, "dev").queues[0].stop_policy == "Hold"
+
+
+@pytest.mark.parametrize(
+    ("target", "patched"),
+    [
+        ("{kind: Cluster}", ["hub", "east", "west"]),
+        ("{kind: Cluster, name: '*st'}", ["east", "west"]),
+        ("{kind: Cluster, labelSelector: site=lyon}", ["west"]),
+        ("{kind: Cluster, name: e*, labelSelector: 'site in (cnaf,lyon)'}", ["east"]),
+    ],
+)
+def test_overlay_patches_every_document_that_its_target_means(target: str, patched: list[str]) -> None:
+    spec = f"patches: [{{target: {target}, merge: {{spec: {{kueue: {{version: '0.18'}}}}}}}}]"
+    changed = parsed(HUB, EAST, WEST, overlay="dev", overlays__dev__o=overlay("dev", spec))
+    assert [cluster.name for cluster in changed.clusters if cluster.kueue.version == "0.18"] == patched
+
+
+def test_overlay_removes_every_document_that_its_target_means() -> None:
+    changed = parsed(
+        HUB, EAST, WEST, overlay="dev", overlays__dev__o=overlay("dev", "remove: [{kind: Cluster, name: '*st'}]")
+    )
+    assert [cluster.name for cluster in changed.clusters] == ["hub"]
+
+
+@pytest.mark.parametrize(
+    ("target", "problem"),
+    [
+        ("{kind: Cluster, name: n*}", "there is no Cluster n*"),
+        ("{kind: Cluster, name: nroth}", "there is no Cluster nroth"),
+        ("{kind: Cluster, labelSelector: site=rome}", "there is no Cluster with the labels site=rome"),
+        ("{kind: Cluster, labelSelector: 'a b'}", "'a b' is not a label selector"),
+    ],
+)
+def test_overlay_that_means_no_document_is_a_mistake(target: str, problem: str) -> None:
+    text = f"{FLEET}---\n{HUB}---\n{EAST}"
+    found = problems(files(fleet__all=text, overlays__dev__o=overlay("dev", f"remove: [{target}]")), "dev")
+    assert len(found) == 1 and problem in found[0] and "did you mean" not in found[0]
