@@ -21,7 +21,7 @@ FILES = {
     "MasterQueue": "masterqueue.json",
 }
 
-_FOR_EDITORS = frozenset(("$schema", "$defs", "$ref", "title", "description"))
+_FOR_EDITORS = frozenset(("$schema", "$id", "$defs", "$ref", "title", "description"))
 
 
 def check_schema(document: Document) -> list[SpecError]:
@@ -44,7 +44,7 @@ def schema_folder() -> Path:
 @cache
 def load_schema(kind: str) -> Mapping[str, Any]:
     """Return a schema with every reference resolved, and without the texts that are for editors."""
-    schema: Mapping[str, Any] = _inlined(_read(FILES[kind]), FILES[kind])
+    schema: Mapping[str, Any] = _inlined(read_schema(FILES[kind]), FILES[kind])
     return schema
 
 
@@ -54,7 +54,8 @@ def _accepts(kind: str) -> Accepts:
 
 
 @cache
-def _read(name: str) -> Any:
+def read_schema(name: str) -> Any:
+    """Return the content of a file of schemas/."""
     return json.loads((schema_folder() / name).read_text(encoding="utf-8"))
 
 
@@ -67,7 +68,7 @@ def _inlined(schema: Any, name: str) -> Any:
     if "$ref" not in schema:
         return own
     file, _, pointer = schema["$ref"].partition("#")
-    target = _read(file or name)
+    target = read_schema(file or name)
     for step in pointer.split("/")[1:]:
         target = target[step]
     return {**_inlined(target, file or name), **own}

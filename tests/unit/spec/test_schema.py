@@ -12,9 +12,11 @@ from jsonschema import Draft202012Validator
 
 from reconciler.spec.document import Document, field_text
 from reconciler.spec.schema import FILES, check_schema, load_schema, schema_folder
+from reconciler.spec.schema_bundle import bundled_schema
 from reconciler.spec.schema_compiled import compile_schema
 from reconciler.spec.schema_errors import find_violations
 from tests import fast_yaml
+from tests.support import ROOT
 from tests.unit.spec.fleet_texts import problems_of
 from tests.unit.spec.whole_documents import WHOLE
 
@@ -81,9 +83,39 @@ def test_schema_is_valid_and_every_property_is_described(path: Any) -> None:
     assert list(described(schema, path.stem)) == []
 
 
-def test_combined_schema_names_every_kind() -> None:
-    combined = json.loads((schema_folder() / "kfleet.json").read_text())
-    assert {each["$ref"] for each in combined["oneOf"]} == set(FILES.values())
+def bundle_errors(value: Any) -> list[str]:
+    schema = json.loads((schema_folder() / "kfleet.json").read_text())
+    found = Draft202012Validator(schema).iter_errors(value)
+    return sorted(f"{'.'.join(map(str, error.absolute_path))}: {error.message}" for error in found)
+
+
+def test_schema_for_editors_is_made_of_the_others() -> None:
+    again = (
+        "python -c 'import json; from reconciler.spec.schema_bundle import bundled_schema as b; "
+        "print(json.dumps(b(), indent=2))' > schemas/kfleet.json"
+    )
+    assert json.loads((schema_folder() / "kfleet.json").read_text()) == bundled_schema(), f"write it again: {again}"
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_schema_for_editors_takes_every_kind_and_native_objects(kind: str) -> None:
+    assert bundle_errors(WHOLE[kind]) == []
+    assert bundle_errors({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "anything": 1}) == []
+
+
+def test_schema_for_editors_reports_an_unknown_field_at_its_place() -> None:
+    queue = copy.deepcopy(WHOLE["Queue"])
+    queue["spec"]["dispatsh"] = "multikueue"
+    (found,) = bundle_errors(queue)
+    assert found.startswith("spec: ") and "'dispatsh' was unexpected" in found
+    (found,) = bundle_errors({**WHOLE["Queue"], "kind": "Qeue"})
+    assert found.startswith("kind: 'Qeue' is not one of")
+
+
+def test_fleet_of_the_repository_is_right_for_editors() -> None:
+    for path in (*(ROOT / "fleet").glob("*.yaml"), *(ROOT / "overlays").rglob("*.yaml")):
+        for document in fast_yaml.safe_load_all(path.read_text()):
+            assert bundle_errors(document) == [], path
 
 
 @pytest.mark.parametrize("kind", FILES)
