@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from reconciler.lint.model import NO_CLUSTER, Finding, Remark, Rule
+from reconciler.lint.origins import typed_field
 from reconciler.lint.view import is_native
 from reconciler.objects import ClusterName
 from reconciler.render.model import DesiredObject
@@ -26,15 +27,16 @@ def about(entry: DesiredObject, rule: str, path: FieldPath, problem: str, hint: 
             rule=rule, document=entry.document, path=path, problem=problem, hint=hint, cluster=entry.ref.cluster
         )
     subject = str(entry.ref).removeprefix(f"{entry.ref.cluster}/")
+    typed = typed_field(entry, path)
     return Remark(
         rule=rule,
         document=entry.document,
-        path=(),
+        path=typed,
         problem=problem,
         hint=hint,
         cluster=entry.ref.cluster,
         subject=subject,
-        field=field_text(path),
+        field="" if typed else field_text(path),
     )
 
 

@@ -3,7 +3,10 @@
 from textwrap import dedent
 
 from reconciler.lint.model import Severity
-from tests.unit.lint.lint_findings import completed, find, find_text, parse_snippet
+from reconciler.spec.files import FleetFiles
+from reconciler.spec.parse import parse_fleet
+from tests import fast_yaml
+from tests.unit.lint.lint_findings import completed, find, find_text, findings_of, parse_snippet
 
 HEAD = """\
 apiVersion: kfleet.dev/v1alpha1
@@ -50,7 +53,7 @@ def test_finding_of_a_generated_object_names_it_at_its_document() -> None:
     (finding,) = find(STRICT)
     assert finding.problem.startswith("east/ClusterQueue/research: with StrictFIFO, a first job")
     assert finding.field == "spec.queueingStrategy"
-    assert finding.place == parse_snippet(STRICT).queues[0].document.place()
+    assert finding.place == parse_snippet(STRICT).queues[0].document.place("spec", "queueingStrategy")
 
 
 def test_finding_is_one_for_all_clusters_with_the_same_problem() -> None:
@@ -129,3 +132,30 @@ spec:
     found = find(snippet)
     assert {finding.rule for finding in found} == {"KF080", "KF081", "KF084", "KF086", "KF087"}
     assert "hunter2" not in repr(found)
+
+
+QUEUE_TEXT = """\
+apiVersion: kfleet.dev/v1alpha1
+kind: Queue
+metadata: {name: night}
+spec:
+  cohort: science
+  fairSharing: {weight: 2}
+  queueingStrategy: StrictFIFO
+  namespaceSelector: {}
+  quota:
+  - flavor: cpu
+    resources:
+      cpu: 10%
+      memory: 1000000000Gi
+"""
+
+
+def test_finding_about_a_rendered_object_points_to_the_field_that_was_typed() -> None:
+    base = fast_yaml.safe_dump_all(completed(""), sort_keys=False)
+    files = {"fleet/all.yaml": base.encode(), "fleet/queue.yaml": QUEUE_TEXT.encode()}
+    found = findings_of(parse_fleet(FleetFiles("test", "", files)))
+    places = {one.rule: (str(one.place), one.field) for one in found if one.place.path == "fleet/queue.yaml"}
+    assert places["KF072"] == ("fleet/queue.yaml:6", "spec.fairSharing")
+    assert places["KF073"] == ("fleet/queue.yaml:7", "spec.queueingStrategy")
+    assert ("fleet/queue.yaml:13", "spec.quota[0].resources.memory") in places.values()
