@@ -19,3 +19,16 @@ def check_credentials(view: View) -> Iterator[Remark]:
         if cluster.credentials.lifetime < SHORTEST:
             path = ("spec", "credentials", "lifetime")
             yield Remark("KF062", cluster.document, path, "API servers issue tokens for at least 10m")
+
+
+def check_secrets(view: View) -> Iterator[Remark]:
+    """Report Secrets with content: an encrypted one is of another kind, such as SealedSecret or ExternalSecret."""
+    for entry in view.spec.objects:
+        is_secret = entry.document.kind == "Secret" and not entry.document.group
+        field = next((name for name in ("stringData", "data") if entry.manifest.get(name)), "")
+        if is_secret and field:
+            problem = "is readable for everyone who can read the repository, in all of its history"
+            hint = (
+                "create the Secret outside of git, or commit a SealedSecret or an ExternalSecret, and change the value"
+            )
+            yield Remark("KF069", entry.document, (field,), problem, hint)

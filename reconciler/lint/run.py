@@ -55,6 +55,7 @@ OF_SPEC: tuple[Check, ...] = (
     multikueue.check_dispatch,
     multikueue.check_worker_releases,
     credentials.check_credentials,
+    credentials.check_secrets,
     configuration.check_configurations,
     skypilot.check_pod_integration,
     skypilot.check_downsynced_teams,

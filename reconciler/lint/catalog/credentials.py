@@ -29,4 +29,22 @@ RULES = (
         ),
         can_be_silenced=False,
     ),
+    Rule(
+        "KF069",
+        Severity.WARNING,
+        "git holds no Secret in clear text",
+        "everyone who can read the repository, and its history, can read the Secret",
+        bad="""\
+apiVersion: v1
+kind: Secret
+metadata: {name: login, namespace: astro}
+stringData: {password: hunter2}
+""",
+        good="""\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: login, namespace: astro}
+data: {secretName: login-of-vault}
+""",
+    ),
 )
