@@ -26,8 +26,8 @@ def check_same_local_queue(view: View) -> Iterator[Remark]:
                 other = first.setdefault((namespace, tenant.local_queue, cluster), tenant)
                 if other is not tenant:
                     problem = (
-                        f"tenant {other.name} has a LocalQueue {tenant.local_queue} in namespace {namespace} already, "
-                        f"for queue {other.queue}"
+                        f"tenant {other.name} (at {other.document.place()}) has a LocalQueue {tenant.local_queue} "
+                        f"in namespace {namespace} already, for queue {other.queue}"
                     )
                     path = ("spec", "namespaces", number)
                     hint = "use another localQueue for one of them"

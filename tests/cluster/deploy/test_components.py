@@ -14,7 +14,7 @@ from reconciler.sandbox.fleet import Sandbox
 from reconciler.spec.enums import Role
 from tests.unit.deploy.kustomized import DEPLOY, combined, kustomized
 
-COMPONENTS = ("monitoring", "kubestellar", "skypilot", "webhook")
+COMPONENTS = ("monitoring", "kubestellar", "members", "skypilot", "webhook")
 
 Whole = dict[tuple[str, str], Manifest]
 

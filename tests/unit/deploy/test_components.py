@@ -8,7 +8,7 @@ from reconciler.clients.git import SSH
 from tests import fast_yaml
 from tests.unit.deploy.kustomized import DEPLOY
 
-COMPONENTS = ("monitoring", "kubestellar", "skypilot", "webhook", "page")
+COMPONENTS = ("monitoring", "kubestellar", "members", "skypilot", "webhook", "page")
 LISTED = {path.parent.name for path in DEPLOY.glob("*/kustomization.yaml") if "kind: Component" in path.read_text()}
 
 

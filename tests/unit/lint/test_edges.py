@@ -165,7 +165,10 @@ def test_lint_spec_speaks_where_documents_contradict_each_other() -> None:
     with pytest.raises(ExceptionGroup):
         compute_desired(spec)
     assert [finding.problem for finding in lint_spec(spec)] == [
-        "tenant astro has a LocalQueue research in namespace astro already, for queue research (on east)"
+        (
+            "tenant astro (at fleet/all.yaml:46) has a LocalQueue research in namespace astro already, "
+            "for queue research (on east)"
+        )
     ]
 
 

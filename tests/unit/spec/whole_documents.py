@@ -122,7 +122,8 @@ metadata: {name: dev, labels: {a: b}, annotations: {note: x}}
 spec:
   base: [small]
   patches:
-  - {target: {labelSelector: a=b, kind: Queue, name: research, group: kfleet.dev, namespace: ""}, merge: {spec: {stopPolicy: Hold}}}
+  - target: {labelSelector: a=b, kind: Queue, name: research, group: kfleet.dev, namespace: ""}
+    merge: {spec: {stopPolicy: Hold}}
   - target: {kind: Queue, name: research}
     json6902: [{op: add, path: /spec/cohort, value: x}, {op: move, from: /a, path: /b}]
   remove: [{labelSelector: a=b, kind: Cluster, name: west, group: kfleet.dev, namespace: ""}]
