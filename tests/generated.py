@@ -1,5 +1,6 @@
 """Committed files that are generated from the code. `make docs` writes all of them, and a test compares each."""
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from reconciler.lint.docs import rules_markdown
 from reconciler.objects import Manifest
 from reconciler.plan.rbac import account_objects, kubestellar_objects, skypilot_objects
 from reconciler.spec.enums import Role
+from reconciler.spec.schema_bundle import bundled_schema
 from tests.support import ROOT
 
 
@@ -19,6 +21,7 @@ def _rights(comment: str, objects: Callable[[], Iterable[Manifest]]) -> Callable
 GENERATED: Mapping[str, Callable[[], str]] = {
     "docs/lint.md": rules_markdown,
     "docs/reference.md": reference_markdown,
+    "schemas/kfleet.json": lambda: json.dumps(bundled_schema(), indent=2) + "\n",
     "deploy/base/rights.yaml": _rights("Written by: kfleet bootstrap manager", lambda: account_objects(Role.MANAGER)),
     "deploy/worker/rights.yaml": _rights(
         "Written by: kfleet bootstrap worker NAME", lambda: account_objects(Role.WORKER)

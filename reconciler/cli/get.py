@@ -5,7 +5,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -14,7 +14,7 @@ import click
 import yaml
 
 from reconciler.capacity.view import pool_entries
-from reconciler.cli.options import load_or_stop, looking_options, plan_shown, source_options, timeout_option
+from reconciler.cli.options import load_or_stop, looking_options, opened, plan_shown, source_options, timeout_option
 from reconciler.cli.output import paint, renewed_text
 from reconciler.objects import ClusterName
 from reconciler.pipeline.capacity import ObserveOptions
@@ -25,7 +25,7 @@ from reconciler.pipeline.render import Rendered, render
 from reconciler.plan.model import Action, Cause, Plan
 from reconciler.report.tables import Layout, table_lines
 from reconciler.report.view_tables import TABLES
-from reconciler.spec.model import FleetSpec
+from reconciler.snapshot.recording import Recording
 from reconciler.view.build import build_view
 from reconciler.view.model import FleetGap, PlanFacts, View
 from reconciler.view.record import entry_record, view_record
@@ -116,6 +116,7 @@ def get(
     no_headers: bool,
     source: Source,
     looking: ObserveOptions,
+    recording: Recording | None,
     timeout: float,
 ) -> int:
     """Show clusters, queues, cohorts, jobs, pools or tenants of the fleet as they are now.
@@ -129,12 +130,15 @@ def get(
       kfleet get queues -o wide
       kfleet get jobs -n vision -w
       kfleet get jobs --queue training --sort-by created
+      kfleet get jobs --snapshot world.json.gz
       kfleet get jobs -o json | jq -r '.jobs[] | select(.state == "pending") | .reason'
     """
     if is_all and namespace:
         raise click.UsageError("--all-namespaces and --namespace exclude each other")
     if is_watched and output not in {"text", "wide"}:
         raise click.UsageError("--watch shows a table; json, yaml and name are for a single observation")
+    if is_watched and recording is not None:
+        raise click.UsageError("--watch follows clusters; a snapshot does not change")
     if kind == ALL and (names or sort_by):
         raise click.UsageError("name one kind to select by NAME or to sort")
     question = Question(
@@ -146,18 +150,12 @@ def get(
         looking=looking,
     )
     revision = load_or_stop(source)
-    with _opened(revision.spec, timeout) as connections:
-        if is_watched:
+    if is_watched:
+        with closing(connect(revision.spec, timedelta(seconds=timeout))) as connections:
             _watch(revision, connections, question)
+    with opened(revision.spec, timeout, recording) as connections:
         view = observe_view(revision, connections, question)
     return _answer(view, question)
-
-
-@contextmanager
-def _opened(spec: FleetSpec, timeout: float) -> Iterator[Connections]:
-    """The one place where the command gets what it reads from."""
-    with closing(connect(spec, timedelta(seconds=timeout))) as connections:
-        yield connections
 
 
 def observe_view(revision: Revision, connections: Connections, question: Question) -> View:

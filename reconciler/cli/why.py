@@ -3,11 +3,17 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 
 import click
 
-from reconciler.cli.options import load_or_stop, source_options, timeout_option
+from reconciler.cli.options import (
+    load_or_stop,
+    opened,
+    read_recording,
+    snapshot_option,
+    source_options,
+    timeout_option,
+)
 from reconciler.cli.output import paint
 from reconciler.kubestellar.decide import decide_placements
 from reconciler.kubestellar.model import Decision
@@ -17,7 +23,7 @@ from reconciler.objects import ClusterName
 from reconciler.pipeline.load import Source
 from reconciler.pipeline.named import observe_named
 from reconciler.pipeline.objects import observe_fleet_objects
-from reconciler.pipeline.observe import Connections, connect
+from reconciler.pipeline.observe import Connections
 from reconciler.spec.model import FleetSpec
 from reconciler.spec.roles import downsynced_queues
 from reconciler.text import suggest
@@ -46,8 +52,9 @@ class Observed:
 @source_options
 @click.option("--cluster", default="", metavar="NAME", help="Only the job on this cluster. [default: all]")
 @timeout_option
+@snapshot_option
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def why(name: str, source: Source, cluster: str, timeout: float, output: str) -> int:
+def why(name: str, source: Source, cluster: str, timeout: float, snapshot: str | None, output: str) -> int:
     """Explain why a job waits, where it runs, or why it is not queued.
 
     NAME is a job of any kind, a Workload or a pod. The first line is the reason in one sentence. The rest is the place
@@ -59,6 +66,7 @@ def why(name: str, source: Source, cluster: str, timeout: float, output: str) ->
       kfleet why team-a/train
       kfleet why team-a/train-7x2kq --cluster cnaf-gpu
       kfleet why team-a/job-train-2f6d1 -o json
+      kfleet why team-a/train --snapshot world.json.gz
 
     \b
     Exit codes:
@@ -72,7 +80,8 @@ def why(name: str, source: Source, cluster: str, timeout: float, output: str) ->
         raise click.ClickException(f"{name}: write the job, Workload or pod as NAMESPACE/NAME")
     spec = load_or_stop(source).spec
     _check_cluster(spec, cluster)
-    observed = _observed(spec, timeout, namespace, own)
+    with opened(spec, timeout, read_recording(snapshot)) as connections:
+        observed = _observed(spec, connections, namespace, own)
     subjects = find_subjects(observed.stories, (namespace, own), ClusterName(cluster) if cluster else None)
     if not subjects:
         return _not_found(observed.stories, namespace, own)
@@ -90,16 +99,11 @@ def _check_cluster(spec: FleetSpec, name: str) -> None:
         raise click.BadParameter(f"no cluster {name!r}{suggest(name, known)}", param_hint="--cluster")
 
 
-def _observed(spec: FleetSpec, timeout: float, namespace: str, name: str) -> Observed:
+def _observed(spec: FleetSpec, connections: Connections, namespace: str, name: str) -> Observed:
     """The only place of this command that contacts clusters."""
-    connections = connect(spec, timedelta(seconds=timeout))
-    try:
-        objects = observe_fleet_objects(spec, connections)
-        extra = observe_named(objects, connections.clients, namespace, name)
-        decisions = _decisions(spec, connections)
-    finally:
-        connections.close()
-    return Observed(build_stories(objects, spec, extra), decisions)
+    objects = observe_fleet_objects(spec, connections)
+    extra = observe_named(objects, connections.clients, namespace, name)
+    return Observed(build_stories(objects, spec, extra), _decisions(spec, connections))
 
 
 def _decisions(spec: FleetSpec, connections: Connections) -> Decisions:

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from reconciler.kueue.resources import add_up
 from reconciler.objects import ClusterName
 from reconciler.quantity import Quantity, total
-from reconciler.render.tenants import clusters_of_queue
 from reconciler.spec.enums import Dispatch
 from reconciler.spec.model import FleetSpec, Tenant
+from reconciler.spec.places import clusters_of_queues
 from reconciler.view.jobs import Lives
 from reconciler.view.model import JobEntry, JobState, JoinedQueue, JoinedResource, QueueEntry, TenantEntry
 
@@ -103,4 +103,4 @@ def _submission_clusters(spec: FleetSpec, tenant: Tenant) -> tuple[ClusterName, 
     queue = next((one for one in spec.queues if one.name == tenant.queue), None)
     if queue is not None and queue.dispatch is not Dispatch.NONE and spec.manager is not None:
         return (spec.manager.name,)
-    return tuple(cluster.name for cluster in clusters_of_queue(spec, queue))
+    return tuple(cluster.name for cluster in clusters_of_queues(spec).get(tenant.queue, ()))

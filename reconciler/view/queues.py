@@ -9,9 +9,9 @@ from reconciler.kueue.reading import as_list, as_map, as_text, at, quantity_at
 from reconciler.kueue.workloads import HELD, condition_of
 from reconciler.objects import ClusterName, Manifest
 from reconciler.quantity import ZERO, Quantity, total
-from reconciler.render.tenants import clusters_of_queue
 from reconciler.spec.enums import Dispatch, Role
 from reconciler.spec.model import Cluster, FleetSpec, Queue
+from reconciler.spec.places import clusters_of_queue
 from reconciler.view.live import LiveCluster, first_line, name_of
 from reconciler.view.model import Backing, PoolEntry, QueueEntry, QueueResource
 from reconciler.view.quotas import ClusterQuotas, shares

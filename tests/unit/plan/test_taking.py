@@ -63,7 +63,7 @@ def test_update_takes_something_away_unless_it_adds_or_grows(old: Any, new: Any,
     ("verb", "is_taking"),
     [(verb, verb in {Verb.PLACE, Verb.MOVE, Verb.WITHDRAW}) for verb in Verb],
 )
-def test_placement_that_moves_a_job_is_no_guess_either(verb: Verb, is_taking: bool) -> None:  # noqa: FBT001
+def test_placement_that_moves_a_job_needs_current_lists(verb: Verb, is_taking: bool) -> None:  # noqa: FBT001
     step = PlacementStep(Ref(EAST, "batch", "Job", "team", "a"), verb, "there is room")
     assert takes_away(replace(plan_with(QUEUE, Action.KEEP), placements=(step,))) is is_taking
 

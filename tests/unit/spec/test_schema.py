@@ -12,7 +12,6 @@ from jsonschema import Draft202012Validator
 
 from reconciler.spec.document import Document, field_text
 from reconciler.spec.schema import FILES, check_schema, load_schema, schema_folder
-from reconciler.spec.schema_bundle import bundled_schema
 from reconciler.spec.schema_compiled import compile_schema
 from reconciler.spec.schema_errors import find_violations
 from tests import fast_yaml
@@ -87,14 +86,6 @@ def bundle_errors(value: Any) -> list[str]:
     schema = json.loads((schema_folder() / "kfleet.json").read_text())
     found = Draft202012Validator(schema).iter_errors(value)
     return sorted(f"{'.'.join(map(str, error.absolute_path))}: {error.message}" for error in found)
-
-
-def test_schema_for_editors_is_made_of_the_others() -> None:
-    again = (
-        "python -c 'import json; from reconciler.spec.schema_bundle import bundled_schema as b; "
-        "print(json.dumps(b(), indent=2))' > schemas/kfleet.json"
-    )
-    assert json.loads((schema_folder() / "kfleet.json").read_text()) == bundled_schema(), f"write it again: {again}"
 
 
 @pytest.mark.parametrize("kind", FILES)
