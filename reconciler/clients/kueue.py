@@ -32,12 +32,17 @@ def list_kueue(client: ClusterClient, kind: str, selector: str = "") -> tuple[Ma
 
 
 def _refuse_unknown(client: ClusterClient, kind: str, plural: str) -> None:
-    group = client.find(f"/apis/{GROUP}")
-    served = (as_text(at(one, "version")) for one in as_list(at(group, "versions")))
-    for version in served:
+    for version in _served_versions(client):
         if version in {*VERSIONS, *_OLDER}:
             continue
         kinds = as_list(at(client.find(f"/apis/{GROUP}/{version}"), "resources"))
         if any(at(one, "name") == plural for one in kinds):
             problem = f"{kind} is served only in {GROUP}/{version}, which this kfleet does not know"
             raise ClusterError(client.cluster, f"{problem}: use a newer kfleet")
+
+
+def _served_versions(client: ClusterClient) -> tuple[str, ...]:
+    """The served versions, from the list of all groups: without Kueue, its group has no page of its own."""
+    groups = as_list(at(client.get("/apis"), "groups"))
+    own = next((group for group in groups if at(group, "name") == GROUP), None)
+    return tuple(as_text(at(one, "version")) for one in as_list(at(own, "versions")))

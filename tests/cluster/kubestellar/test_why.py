@@ -74,7 +74,8 @@ def explained(kubestellar: Sandbox, tmp_path_factory: pytest.TempPathFactory) ->
     contexts = {name: name for name in ("manager", *WORKERS)}
     live_fleet = LiveFleet(kubestellar, tmp_path_factory.mktemp("why") / "repository", "whycarried", contexts)
     live_fleet.commit(*documents())
-    assert live_fleet.apply().code == 0
+    applied = live_fleet.apply()
+    assert applied.code == 0, applied.out
     fleet = Downsynced(live_fleet)
     for manifest in first():
         fleet.manager.create(manifest)

@@ -256,5 +256,5 @@ def test_diff_of_a_shallow_clone_says_why_there_is_no_merge_base(parted: Path, t
 def test_readme_shows_what_diff_prints(repo: Path, capsys: Capture) -> None:
     edit(repo / "fleet" / "queues.yaml", GPUS, 'nvidia.com/gpu: "24"')
     edit(repo / "fleet" / "tenants.yaml", "genomics, genomics-ci]", "genomics]")
-    transcript = (ROOT / "README.md").read_text().partition("$ kfleet diff --base main\n")[2].partition("```")[0]
+    transcript = (ROOT / "docs" / "diff.md").read_text().partition("$ kfleet diff --base main\n")[2].partition("```")[0]
     assert transcript == diff(capsys, "--base", "main")

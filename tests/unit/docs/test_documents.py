@@ -15,7 +15,7 @@ from reconciler import cli
 from reconciler.pipeline.load import Source, load_files, read_files
 from tests.support import ROOT
 
-README = (ROOT / "README.md").read_text()
+COMMANDS = (ROOT / "docs" / "commands.md").read_text()
 
 
 def command(name: str) -> click.Command:
@@ -25,12 +25,12 @@ def command(name: str) -> click.Command:
 
 
 @pytest.mark.parametrize("name", cli.COMMANDS)
-def test_command_is_in_the_readme_and_its_summary_is_its_own(name: str) -> None:
+def test_command_is_documented_and_its_summary_is_its_own(name: str) -> None:
     found = command(name)
-    assert f"`kfleet {name}" in README
+    assert f"`kfleet {name}" in COMMANDS
     assert (found.help or "").split("\n")[0] == cli.COMMANDS[name]
     for below in found.commands if isinstance(found, click.Group) else ():
-        assert f"`kfleet {name} {below}" in README
+        assert f"`kfleet {name} {below}" in COMMANDS
 
 
 @pytest.mark.parametrize("name", cli.COMMANDS)
@@ -46,8 +46,8 @@ def test_option_of_a_command_has_a_help_text(name: str) -> None:
     assert silent == []
 
 
-def test_exit_codes_are_in_the_readme() -> None:
-    rows = re.findall(r"^\| (\d) \|", README, re.MULTILINE)
+def test_exit_codes_are_documented() -> None:
+    rows = re.findall(r"^\| (\d) \|", COMMANDS, re.MULTILINE)
     assert rows == ["0", "1", "2", "3", "4"]
 
 

@@ -1,4 +1,4 @@
-"""What the README shows of plans and observations is what the code prints."""
+"""What documents show of plans and observations is what the code prints."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -22,8 +22,8 @@ from tests.unit.plan.paper_clusters import applied_clusters, plan_of
 NOW = datetime(2026, 5, 4, 3, 2, 1, tzinfo=UTC)
 
 
-def transcript(command: str) -> str:
-    return (ROOT / "README.md").read_text().partition(f"$ {command}\n")[2].partition("```")[0]
+def transcript(page: str, command: str) -> str:
+    return (ROOT / page).read_text().partition(f"$ {command}\n")[2].partition("```")[0]
 
 
 def test_readme_shows_what_plan_prints() -> None:
@@ -32,7 +32,7 @@ def test_readme_shows_what_plan_prints() -> None:
     drift = {"spec": {"preemption": {"withinClusterQueue": "Never"}}}
     paper_clusters = applied_clusters(spec).edited("cnaf-gpu/ClusterQueue/gpu", drift, manager="kubectl-patch")
     made = with_tokens(plan_of(spec, paper_clusters.without("cnaf-cpu/LocalQueue/genomics/genomics")))
-    assert f"{plan_text(made, took='0.5 s')}\n" == transcript("kfleet plan")
+    assert f"{plan_text(made, took='0.5 s')}\n" == transcript("README.md", "kfleet plan")
 
 
 def with_tokens(made: Plan) -> Plan:
@@ -50,7 +50,7 @@ def with_tokens(made: Plan) -> Plan:
     return replace(made, clusters=tuple(clusters))
 
 
-def test_readme_shows_what_observe_prints() -> None:
+def test_page_of_capacity_shows_what_observe_prints() -> None:
     pools = master_queue("pools", "nats://nats:4222", "interlink.resources")
     pools["spec"]["flavors"][0].pop("canLendTo")
     text = fast_yaml.safe_dump_all(
@@ -62,4 +62,4 @@ def test_readme_shows_what_observe_prints() -> None:
     ledger = Ledger((Entry(Sample(source, seen_at, amounts), seen_at, amounts),))
     computed = load_files(FleetFiles("test", "", {"fleet/all.yaml": text.encode()}))
     seen = render_offline(computed, ObservedCapacity(NOW, ledger, ledger))
-    assert [*observed_table(seen)] == transcript("kfleet observe").splitlines()
+    assert [*observed_table(seen)] == transcript("docs/capacity.md", "kfleet observe").splitlines()
