@@ -9,8 +9,10 @@ from pathlib import Path
 import click
 
 from reconciler.cli.apply import apply
+from reconciler.cli.get import get
 from reconciler.cli.plan import plan
 from reconciler.cli.sandbox import down, up
+from reconciler.cli.why import why
 from reconciler.sandbox import sample
 from reconciler.sandbox.kubeconfig import kubectl
 from reconciler.sandbox.state import MANAGER, SandboxState, load_state
@@ -39,6 +41,7 @@ def demo(ctx: click.Context, is_kept: bool) -> None:
         _kfleet(apply, repository, "--wait", "20")
         _title("Submit jobs on the manager, one of them with GPUs, which only worker2 has")
         run_jobs(state)
+        _show_fleet(repository)
     finally:
         if is_kept:
             _tell_way_on(load_state(NAME))
@@ -83,6 +86,13 @@ def run_jobs(state: SandboxState) -> None:
     )
 
 
+def _show_fleet(repository: Path) -> None:
+    _title("See the fleet: queues, jobs and where they ran, and the story of one job")
+    _kfleet(get, repository, "queues")
+    _kfleet(get, repository, "jobs")
+    _kfleet(why, repository, "vision/train")
+
+
 def show_pods(state: SandboxState, where: str, namespace: str, job: str) -> None:
     """Show where a job's pods run, unless the job has finished already: MultiKueue then removes it from the worker."""
     while not kubectl(state, where, "get", "pods", "-n", namespace, "-o", "name"):
@@ -98,7 +108,8 @@ def _tell_way_on(state: SandboxState) -> None:
         "\nThe fleet keeps running. Change it in git, and continue with:\n"
         f"  export KUBECONFIG={state.kubeconfig}\n"
         f"  cd {state.folder / REPOSITORY}\n"
-        "  kfleet status\n"
+        "  kfleet get jobs -w\n"
+        "  kfleet ui            # the page; it prints its address\n"
         f"Stop it with: kfleet sandbox down --name {NAME}"
     )
 

@@ -27,7 +27,7 @@ from reconciler.report.tables import Layout, table_lines
 from reconciler.report.view_tables import TABLES
 from reconciler.snapshot.recording import Recording
 from reconciler.view.build import build_view
-from reconciler.view.model import FleetGap, PlanFacts, View
+from reconciler.view.model import FleetGap, FleetView, PlanFacts
 from reconciler.view.record import entry_record, view_record
 from reconciler.view.select import Selection, SelectionError, in_order, select
 
@@ -59,7 +59,7 @@ def _complete_kind(_context: click.Context, _option: click.Parameter, incomplete
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class GetQuery:
     """What is shown, and how. `kind` may be all."""
 
     kind: str
@@ -141,7 +141,7 @@ def get(
         raise click.UsageError("--watch follows clusters; a snapshot does not change")
     if kind == ALL and (names or sort_by):
         raise click.UsageError("name one kind to select by NAME or to sort")
-    question = Question(
+    question = GetQuery(
         kind=kind,
         selection=Selection(frozenset(clusters), queue, namespace, frozenset(names)),
         output=output,
@@ -158,7 +158,7 @@ def get(
     return _answer(view, question)
 
 
-def observe_view(revision: Revision, connections: Connections, question: Question) -> View:
+def observe_view(revision: Revision, connections: Connections, question: GetQuery) -> FleetView:
     """Observe what the question needs: only clusters need a plan, and only pools need live capacity."""
     facts: Mapping[ClusterName, PlanFacts] = {}
     rendered: Rendered | None = None
@@ -179,7 +179,7 @@ def observe_view(revision: Revision, connections: Connections, question: Questio
     return _selected(view, question)
 
 
-def _selected(view: View, question: Question) -> View:
+def _selected(view: FleetView, question: GetQuery) -> FleetView:
     section = "" if question.kind == ALL else question.kind
     try:
         chosen = select(view, section, question.selection)
@@ -198,7 +198,7 @@ def plan_facts(plan: Plan) -> dict[ClusterName, PlanFacts]:
     }
 
 
-def _answer(view: View, question: Question) -> int:
+def _answer(view: FleetView, question: GetQuery) -> int:
     if question.output in {"json", "yaml"}:
         sections = [section for kind in question.kinds for section in SECTIONS.get(kind, (kind,))]
         click.echo(_document(view_record(view, sections), question.output))
@@ -222,7 +222,7 @@ def _document(record: Mapping[str, Any], output: str) -> str:
     return text.rstrip()
 
 
-def _names(view: View, question: Question) -> Iterator[str]:
+def _names(view: FleetView, question: GetQuery) -> Iterator[str]:
     for kind in question.kinds:
         for entry in getattr(view, kind) or ():
             record = entry_record(entry)
@@ -230,7 +230,7 @@ def _names(view: View, question: Question) -> Iterator[str]:
             yield f"{kind.removesuffix('s')}/{record.get('id') or cluster + record['name']}"
 
 
-def _table(view: View, question: Question) -> Iterator[str]:
+def _table(view: FleetView, question: GetQuery) -> Iterator[str]:
     layout = _layout(question)
     for number, kind in enumerate(question.kinds):
         table = TABLES[kind](view, is_wide=question.output == "wide")
@@ -239,13 +239,13 @@ def _table(view: View, question: Question) -> Iterator[str]:
             yield from table_lines(table, layout)
 
 
-def _nothing(view: View, question: Question) -> Iterator[str]:
+def _nothing(view: FleetView, question: GetQuery) -> Iterator[str]:
     """Say that a table is empty. That is not known if a cluster was not observed."""
     if question.kind != ALL and not getattr(view, question.kind):
         yield f"no {question.kind} were observed, and not everything could be" if view.gaps else f"no {question.kind}"
 
 
-def _layout(question: Question) -> Layout:
+def _layout(question: GetQuery) -> Layout:
     """A wide table is for a wide terminal, or for one that scrolls: it is not cut. In a pipe nothing is."""
     is_terminal = sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if is_terminal and question.output == "text" else None
@@ -256,7 +256,7 @@ def _gap_text(gap: FleetGap) -> str:
     return f"{gap.cluster}: {gap.what}: {gap.why}"
 
 
-def _watch(revision: Revision, connections: Connections, question: Question) -> None:
+def _watch(revision: Revision, connections: Connections, question: GetQuery) -> None:
     """Repeat until a user interrupts it."""
     with renewed_text() as show:
         while True:

@@ -136,7 +136,7 @@ def _current(content: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class RoleChoice:
     """A cluster of the new fleet."""
 
     name: str
@@ -148,7 +148,7 @@ class Member:
 class InitChoice:
     """The clusters, the manager first; `doubles` are contexts that point to a cluster that is in the list already."""
 
-    members: tuple[Member, ...]
+    members: tuple[RoleChoice, ...]
     doubles: tuple[str, ...]
 
 
@@ -169,7 +169,7 @@ def choose(contexts: Contexts, manager: str, workers: Sequence[str]) -> InitChoi
     chosen = (manager, *workers)
     roles = (Role.MANAGER, *(Role.WORKER for _ in workers)) if workers else (Role.STANDALONE,)
     doubles = tuple(each.name for each in contexts.known if each.name not in pool)
-    return InitChoice(tuple(map(Member, _cluster_names(chosen), roles, chosen)), doubles)
+    return InitChoice(tuple(map(RoleChoice, _cluster_names(chosen), roles, chosen)), doubles)
 
 
 def _check_options(contexts: Contexts, manager: str, workers: Sequence[str]) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import yaml
 
-from reconciler.cli.init_contexts import Member
+from reconciler.cli.init_contexts import RoleChoice
 from reconciler.kueue.kinds import NEWEST
 from reconciler.spec.schema import KFLEET_VERSION
 
@@ -17,7 +17,7 @@ _PLAIN = re.compile(r"[a-z][-a-z0-9.]*")
 _YAML_WORDS = frozenset(("true", "false", "yes", "no", "on", "off", "null", "y", "n"))
 
 
-def starter_files(fleet: str, members: Sequence[Member], schema: str) -> Mapping[str, str]:
+def starter_files(fleet: str, members: Sequence[RoleChoice], schema: str) -> Mapping[str, str]:
     """Return the text of each file by its name. `schema` is the path of kfleet.json for editors, or empty."""
     is_single = len(members) == 1
     texts = {
@@ -48,7 +48,7 @@ spec:
 """
 
 
-def _clusters(members: Sequence[Member], *, is_single: bool) -> str:
+def _clusters(members: Sequence[RoleChoice], *, is_single: bool) -> str:
     head = _ONE_CLUSTER if is_single else _SEVERAL_CLUSTERS
     documents = [
         _CLUSTER.format(

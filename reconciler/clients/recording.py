@@ -27,14 +27,14 @@ NO_WRITES = "a snapshot only reads"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptAnswer:
     """A response that was read completely."""
 
     status: int
     data: bytes = field(repr=False)
 
 
-class Memory:
+class AnswerMemory:
     """The responses of one API server so far. Of several equal requests at the same time, one is sent."""
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ def read_request(
 class RecordingConnection:
     """A connection that sends each read request once, and answers it from memory after that."""
 
-    def __init__(self, plain: Sender, memory: Memory, asker: str = "", *, is_read_only: bool = False) -> None:
+    def __init__(self, plain: Sender, memory: AnswerMemory, asker: str = "", *, is_read_only: bool = False) -> None:
         self.plain, self.memory, self._asker, self.is_read_only = plain, memory, asker, is_read_only
         self.cluster, self.silence = plain.cluster, plain.silence
 
@@ -109,7 +109,7 @@ class RecordingConnection:
         if is_first:
             try:
                 answer = self.plain.send(method, path, headers, body)
-                found.set_result(Kept(answer.status, answer.data))
+                found.set_result(KeptAnswer(answer.status, answer.data))
             except BaseException as error:
                 found.set_exception(error)  # others wait for it
                 raise
@@ -142,7 +142,7 @@ class ReplayConnection:
         answer = self._replay.answer(request)
         if answer is None or answer.problem:
             raise ClusterError(self.cluster, answer.problem if answer else f"{method} {bare}: {MISSING}")
-        return Kept(answer.status, _data(answer))
+        return KeptAnswer(answer.status, _data(answer))
 
 
 def _data(answer: RecordedAnswer) -> bytes:

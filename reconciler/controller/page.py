@@ -14,7 +14,7 @@ from reconciler.pipeline.observe import connect
 from reconciler.web.auth import Reviewer
 from reconciler.web.document import PlanMade
 from reconciler.web.events import Feed
-from reconciler.web.history import Sample
+from reconciler.web.history import CapacitySample
 from reconciler.web.live import ClusterSource, Current, Planner
 from reconciler.web.routes import is_loopback
 from reconciler.web.server import WebServer
@@ -76,10 +76,10 @@ class Page:
         return revision
 
 
-def _sample(capacity: ObservedCapacity, now: datetime) -> Sample:
+def _sample(capacity: ObservedCapacity, now: datetime) -> CapacitySample:
     amounts = (
         ((str(entry.source), resource), str(amount))
         for entry in capacity.ledger.entries
         for resource, amount in entry.granted.items()
     )
-    return Sample(now, dict(amounts))
+    return CapacitySample(now, dict(amounts))

@@ -8,7 +8,7 @@ from functools import partial
 
 from reconciler.clients.access import open_cluster
 from reconciler.clients.kubernetes import TIMEOUT, ApiServer
-from reconciler.clients.recording import Memory, RecordingConnection
+from reconciler.clients.recording import AnswerMemory, RecordingConnection
 from reconciler.errors import ClusterError
 from reconciler.kubestellar.inventory import observe_shape
 from reconciler.kubestellar.observe import observe_placements
@@ -69,8 +69,8 @@ class Connections:
             client.close()
 
 
-def remembering(client: ApiServer, memory: Memory | None = None, *, is_read_only: bool = False) -> ApiServer:
-    return client.over(RecordingConnection(client.connection, memory or Memory(), is_read_only=is_read_only))
+def remembering(client: ApiServer, memory: AnswerMemory | None = None, *, is_read_only: bool = False) -> ApiServer:
+    return client.over(RecordingConnection(client.connection, memory or AnswerMemory(), is_read_only=is_read_only))
 
 
 def _plain(client: ApiServer) -> ApiServer:
@@ -111,7 +111,15 @@ def connect(
     removed = find_removed(spec, clients)
     lost |= removed.doubtful
     open_all(cluster for cluster in removed.clusters if cluster.name not in removed.doubtful)
-    return Connections(clients, gaps, removed.clusters, lost, open_client, taken_at, removed.unread)
+    return Connections(
+        clients=clients,
+        gaps=gaps,
+        removed=removed.clusters,
+        lost=lost,
+        opener=open_client,
+        taken_at=taken_at,
+        unread=removed.unread,
+    )
 
 
 def observe(

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from reconciler.clients.access import open_cluster
 from reconciler.clients.kubernetes import TIMEOUT, ApiServer
-from reconciler.clients.recording import MISSING, Memory, replayed
+from reconciler.clients.recording import MISSING, AnswerMemory, replayed
 from reconciler.errors import ClusterError
 from reconciler.objects import ClusterName
 from reconciler.pipeline.observe import Connections, connect, remembering
@@ -21,13 +21,13 @@ class Recorder:
     def __init__(self, timeout: timedelta, *, is_read_only: bool = False) -> None:
         self._timeout, self._is_read_only = timeout, is_read_only
         self._lock = threading.Lock()
-        self._memories: dict[ClusterName, Memory] = {}
+        self._memories: dict[ClusterName, AnswerMemory] = {}
         self._opened: dict[ClusterName, ApiServer] = {}
 
     def open(self, cluster: Cluster, manager: ApiServer | None = None) -> ApiServer:
         plain = open_cluster(cluster, manager, self._timeout)
         with self._lock:
-            memory = self._memories.setdefault(cluster.name, Memory())
+            memory = self._memories.setdefault(cluster.name, AnswerMemory())
             self._opened[cluster.name] = plain
         return remembering(plain, memory, is_read_only=self._is_read_only)
 

@@ -9,6 +9,7 @@ from reconciler.snapshot.model import Amounts
 from reconciler.view.model import (
     ClusterEntry,
     CohortEntry,
+    FleetView,
     JobEntry,
     JobState,
     JoinedQueue,
@@ -18,7 +19,6 @@ from reconciler.view.model import (
     QueueResource,
     QuotaShare,
     TenantEntry,
-    View,
 )
 
 ALL_CLUSTERS = "all"
@@ -37,7 +37,7 @@ JOB_STYLES = {
 FIRST = ("cpu", "memory")
 
 
-def clusters_table(view: View, *, is_wide: bool = False) -> Table:
+def clusters_table(view: FleetView, *, is_wide: bool = False) -> Table:
     columns = ("NAME", "ROLE", "STATE", "KUBERNETES", "KUEUE", "SYNC", "DRIFT", "UNHEALTHY")
     rows = ((*_cluster(one), *(_cluster_more(one) if is_wide else ())) for one in view.clusters)
     return Table((*columns, *(("DRAIN", "FIRST PROBLEM") if is_wide else ())), tuple(rows))
@@ -68,7 +68,7 @@ def _count(number: int | None, style: str = "yellow") -> Cell:
     return Cell(UNKNOWN if number is None else str(number), style if number else "")
 
 
-def queues_table(view: View, *, is_wide: bool = False) -> Table:
+def queues_table(view: FleetView, *, is_wide: bool = False) -> Table:
     """A row per queue and cluster, after the sum over all clusters; wide, a row per flavor and resource."""
     if is_wide:
         return Table(WIDE_QUEUE, tuple(row for entry in _by_name(view.queues) for row in _wide_queue(entry)))
@@ -215,7 +215,7 @@ def _shares(resource: str, amount: Quantity | None, shares: tuple[QuotaShare, ..
     return f"{amount_text(resource, amount)} {word} {others}" if others else amount_text(resource, amount)
 
 
-def cohorts_table(view: View, *, is_wide: bool = False) -> Table:
+def cohorts_table(view: FleetView, *, is_wide: bool = False) -> Table:
     names = resource_names(one.resource for entry in view.cohorts for one in entry.resources)
     columns = ("NAME", "CLUSTER", "PARENT", "QUEUES", *(column_of(name) for name in names))
     return Table(columns, tuple(_cohort(entry, names, is_wide=is_wide) for entry in view.cohorts))
@@ -232,7 +232,7 @@ def _cohort(entry: CohortEntry, names: Iterable[str], *, is_wide: bool) -> tuple
     return Cell(entry.name, "bold"), Cell(entry.cluster), Cell(entry.parent or NOTHING), Cell(queues or NOTHING), *cells
 
 
-def jobs_table(view: View, *, is_wide: bool = False) -> Table:
+def jobs_table(view: FleetView, *, is_wide: bool = False) -> Table:
     columns = ("NAMESPACE", "NAME", "KIND", "QUEUE", "STATE", "POS", "RUNS ON", "AGE")
     more = ("CLUSTER", "TENANT", "OWNER", "PRIORITY", "REQUESTED", "COPIES") if is_wide else ()
     rows = tuple(_job(one, view.taken_at, is_wide=is_wide) for one in view.jobs)
@@ -271,7 +271,7 @@ def amounts_text(amounts: Amounts | None) -> str:
     return ", ".join(f"{name.rpartition('/')[2]} {amount_text(name, amounts[name])}" for name in names) or NOTHING
 
 
-def pools_table(view: View, *, is_wide: bool = False) -> Table:
+def pools_table(view: FleetView, *, is_wide: bool = False) -> Table:
     columns = ("NAME", "SOURCE", "FLAVOR", "STATE", "AGE", "COUNTED", "BECOMES")
     return Table(columns, tuple(_pool(one, is_wide=is_wide) for one in view.pools or ()))
 
@@ -294,7 +294,7 @@ def _pool_style(state: PoolState) -> str:
     return "green" if state is PoolState.FRESH else "red"
 
 
-def tenants_table(view: View, *, is_wide: bool = False) -> Table:
+def tenants_table(view: FleetView, *, is_wide: bool = False) -> Table:
     columns = ("NAME", "NAMESPACES", "QUEUE", "PENDING", "RUNNING", "USED")
     return Table(columns, tuple(_tenant(one, is_wide=is_wide) for one in view.tenants))
 

@@ -9,7 +9,7 @@ from reconciler.view.clusters import cluster_entry, facts_of
 from reconciler.view.jobs import job_entries
 from reconciler.view.joined import joined_queues, tenant_entries
 from reconciler.view.live import LiveCluster, live_clusters
-from reconciler.view.model import FleetGap, PlanFacts, PoolEntry, View
+from reconciler.view.model import FleetGap, FleetView, PlanFacts, PoolEntry
 from reconciler.view.queues import queue_entries
 from reconciler.view.quotas import ClusterQuotas, cohort_entries, read_quotas
 
@@ -24,14 +24,14 @@ def build_view(
     facts: Mapping[ClusterName, PlanFacts] = NO_FACTS,
     pools: tuple[PoolEntry, ...] | None = None,
     gaps: Iterable[Gap] = (),
-) -> View:
+) -> FleetView:
     """`facts` are those of a plan, `gaps` those of other observations than the objects."""
     complete = _with_all_clusters(spec, objects)
     lives = live_clusters(complete)
     quotas = {name: read_quotas(live) for name, live in lives.items()}
     queues = tuple(entry for name, live in lives.items() for entry in queue_entries(spec, live, quotas[name], pools))
     jobs = tuple(job_entries(spec, lives, complete.manager))
-    return View(
+    return FleetView(
         fleet=spec.fleet.name,
         revision=spec.revision,
         taken_at=complete.taken_at,

@@ -236,7 +236,7 @@ class TenantEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class FleetView:
     """The state of a fleet at one time. `pools` is None if capacity was not observed."""
 
     fleet: str

@@ -37,7 +37,14 @@ def queue_entries(spec: FleetSpec, live: LiveCluster, quotas: ClusterQuotas, poo
     if live.queues is None:
         yield from (_unseen(live.name, queue, tenants) for queue in _declared(spec, live.name))
         return
-    context = ClusterContext(live, quotas, tenants, _pools(live.name, pools), _nodes(live), _local_queues(live))
+    context = ClusterContext(
+        live=live,
+        quotas=quotas,
+        tenants=tenants,
+        pools=_pools(live.name, pools),
+        nodes=_nodes(live),
+        local_queues=_local_queues(live),
+    )
     for name in sorted(live.queues):
         yield _entry(context, name, live.queues[name])
 

@@ -8,13 +8,13 @@ from functools import cache
 from typing import Any
 
 from reconciler.quantity import Quantity
-from reconciler.view.model import View
+from reconciler.view.model import FleetView
 
 FORMAT = 1
 SECTIONS = ("clusters", "queues", "cohorts", "joined", "jobs", "pools", "tenants")
 
 
-def view_record(view: View, sections: Iterable[str] = SECTIONS) -> dict[str, Any]:
+def view_record(view: FleetView, sections: Iterable[str] = SECTIONS) -> dict[str, Any]:
     """Return the document, with these of its lists."""
     kept = set(sections)
     content = {name: value for name, value in _record(view).items() if name in kept or name not in SECTIONS}

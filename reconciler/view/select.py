@@ -6,7 +6,7 @@ from typing import Any
 
 from reconciler.errors import KfleetError
 from reconciler.kueue.reading import quantity_at
-from reconciler.view.model import JobEntry, QueueEntry, TenantEntry, View
+from reconciler.view.model import FleetView, JobEntry, QueueEntry, TenantEntry
 from reconciler.view.record import entry_record
 
 
@@ -24,7 +24,7 @@ class Selection:
     names: frozenset[str] = frozenset()
 
 
-def select(view: View, section: str, selection: Selection) -> View:
+def select(view: FleetView, section: str, selection: Selection) -> FleetView:
     """Return the view with the selected entries; `names` apply to one section, or to none if it is empty."""
     known = {cluster.name for cluster in view.clusters}
     if missing := sorted(selection.clusters - known):
@@ -47,7 +47,7 @@ def select(view: View, section: str, selection: Selection) -> View:
     return _with(chosen, section, _named(getattr(chosen, section) or (), section, selection.names))
 
 
-def _with(view: View, section: str, entries: tuple[Any, ...]) -> View:
+def _with(view: FleetView, section: str, entries: tuple[Any, ...]) -> FleetView:
     changed: dict[str, Any] = {section: entries}
     return replace(view, **changed)
 
@@ -95,7 +95,7 @@ def _names_of(entry: Any) -> set[str]:
     return parts
 
 
-def in_order(view: View, section: str, path: str) -> View:
+def in_order(view: FleetView, section: str, path: str) -> FleetView:
     """Sort by a field of the document, written as `.name`, `name` or `{.name}`; what is not known comes last."""
     entries = getattr(view, section)
     if not path or not entries:

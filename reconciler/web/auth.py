@@ -18,7 +18,7 @@ from reconciler.clients.protocols import ClusterClient
 from reconciler.errors import ClusterError
 from reconciler.kueue.kinds import GROUP
 from reconciler.objects import Manifest
-from reconciler.web.filter import WHOLE_FLEET, Scope
+from reconciler.web.filter import WHOLE_FLEET, ViewScope
 
 log = logging.getLogger(__name__)
 
@@ -114,7 +114,7 @@ class Reviewer:
         self._client, self._users = client, _Cache[User | None](cached_seconds)
         self._allowed = _Cache[bool](cached_seconds)
 
-    def decide(self, token: str, namespaces: Callable[[], Iterable[str]]) -> Scope | Denied:
+    def decide(self, token: str, namespaces: Callable[[], Iterable[str]]) -> ViewScope | Denied:
         """`namespaces` are those that the view is about; they are read only for a user who is known."""
         if not token:
             return NO_TOKEN
@@ -125,14 +125,14 @@ class Reviewer:
             log.warning("review", extra={"cluster": error.where, "problem": error.problem})
             return NO_REVIEW
 
-    def _scope(self, user: User, namespaces: Callable[[], Iterable[str]]) -> Scope | Denied:
+    def _scope(self, user: User, namespaces: Callable[[], Iterable[str]]) -> ViewScope | Denied:
         if self._may(user, fleet_attributes()):
             return WHOLE_FLEET
         names = tuple(namespaces())
         with ThreadPoolExecutor(PARALLEL) as pool:
             answers = list(pool.map(lambda name: self._may(user, namespace_attributes(name)), names))
         seen = frozenset(name for name, may in zip(names, answers, strict=True) if may)
-        return Scope(is_fleet=False, namespaces=seen) if seen else NOTHING_ALLOWED
+        return ViewScope(is_fleet=False, namespaces=seen) if seen else NOTHING_ALLOWED
 
     def _may(self, user: User, attributes: Manifest) -> bool:
         return self._allowed.get(

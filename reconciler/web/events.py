@@ -15,15 +15,15 @@ import orjson
 
 from reconciler.errors import KfleetError
 from reconciler.web.changes import find_changes
-from reconciler.web.filter import Record, Scope, narrow
-from reconciler.web.history import History, Sample, history_record, sample_of
+from reconciler.web.filter import Record, ViewScope, narrow
+from reconciler.web.history import CapacityHistory, CapacitySample, history_record, sample_of
 
 NO_PLAN: Record = {"madeAt": None, "problem": "no plan was made yet", "text": "", "plan": None}
 NOT_FOR_TENANTS: Record = {**NO_PLAN, "problem": "the plan is shown to readers of the whole fleet"}
-NO_HISTORY = history_record(History())
+NO_HISTORY = history_record(CapacityHistory())
 
 
-class Source(Protocol):
+class ViewSource(Protocol):
     """Where views come from. Both calls may raise a KfleetError."""
 
     @property
@@ -48,13 +48,13 @@ class Shown:
 
 
 class Feed:
-    def __init__(self, source: Source, refresh: timedelta) -> None:
+    def __init__(self, source: ViewSource, refresh: timedelta) -> None:
         self._source, self.refresh = source, refresh
         self._lock = threading.Lock()
         self._shown: Shown | None = None
         self._read_at = 0.0
-        self._history = History()
-        self._encoded: dict[tuple[int, Scope], bytes] = {}
+        self._history = CapacityHistory()
+        self._encoded: dict[tuple[int, ViewScope], bytes] = {}
 
     def latest(self) -> Shown:
         """What is not older than the refresh interval; while another reader computes that, what was before it."""
@@ -76,10 +76,10 @@ class Feed:
             self._read_at = time.monotonic()
         return self._shown
 
-    def note(self, sample: Sample) -> None:
+    def note(self, sample: CapacitySample) -> None:
         self._history = self._history.with_sample(sample)
 
-    def change(self, before: Shown, after: Shown, scope: Scope) -> bytes:
+    def change(self, before: Shown, after: Shown, scope: ViewScope) -> bytes:
         """The event that makes one view of another, encoded once for all readers with the same scope."""
         key = (before.number, scope)
         cached, is_current = self._encoded, after is self._shown
@@ -120,9 +120,9 @@ class Reader:
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
         self._sent: Shown | None = None
-        self._scope: Scope | None = None
+        self._scope: ViewScope | None = None
 
-    def events(self, shown: Shown, scope: Scope) -> Iterator[bytes]:
+    def events(self, shown: Shown, scope: ViewScope) -> Iterator[bytes]:
         before = self._sent if self._scope == scope else None
         self._sent, self._scope = shown, scope
         if before is None:
@@ -136,7 +136,7 @@ class Reader:
             yield event("history", shown.history)
 
 
-def plan_for(shown: Shown, scope: Scope) -> Record:
+def plan_for(shown: Shown, scope: ViewScope) -> Record:
     return shown.plan if scope.is_fleet else NOT_FOR_TENANTS
 
 
@@ -149,5 +149,5 @@ def _facts(shown: Shown) -> Record:
     return {"now": datetime.now(UTC).isoformat(timespec="milliseconds"), "problem": shown.problem}
 
 
-def _scope_record(scope: Scope) -> Record:
+def _scope_record(scope: ViewScope) -> Record:
     return {"fleet": scope.is_fleet, "namespaces": sorted(scope.namespaces)}

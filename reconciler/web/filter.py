@@ -10,14 +10,14 @@ NOT_SHOWN = "not shown to tenants"
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class ViewScope:
     """Which part of the fleet a reader may see: everything, or what belongs to some namespaces."""
 
     is_fleet: bool
     namespaces: frozenset[str] = frozenset()
 
 
-WHOLE_FLEET = Scope(is_fleet=True)
+WHOLE_FLEET = ViewScope(is_fleet=True)
 
 
 def namespaces_in(view: Record) -> tuple[str, ...]:
@@ -27,7 +27,7 @@ def namespaces_in(view: Record) -> tuple[str, ...]:
     return tuple(sorted({*of_queues, *of_tenants, *(job["namespace"] for job in view["jobs"])}))
 
 
-def narrow(view: Record, scope: Scope) -> Record:
+def narrow(view: Record, scope: ViewScope) -> Record:
     """The view with only what belongs to the namespaces of the scope: its jobs, its queues, its tenants.
 
     A queue shows its own amounts, and not which other queues borrow from it. Cohorts and capacity sources belong to

@@ -11,7 +11,7 @@ KEPT = 6 * 60
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class CapacitySample:
     """What each source counted at one time, by its name and the resource. A source that is missing was unknown."""
 
     at: datetime
@@ -19,27 +19,27 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
-    samples: tuple[Sample, ...] = ()
+class CapacityHistory:
+    samples: tuple[CapacitySample, ...] = ()
 
-    def with_sample(self, sample: Sample) -> "History":
+    def with_sample(self, sample: CapacitySample) -> "CapacityHistory":
         """The history with one more sample, unless the last one is from the same minute."""
         if not sample.amounts or (self.samples and sample.at - self.samples[-1].at < EVERY):
             return self
-        return History((*self.samples, sample)[-KEPT:])
+        return CapacityHistory((*self.samples, sample)[-KEPT:])
 
 
-def sample_of(view: Record, at: datetime) -> Sample:
+def sample_of(view: Record, at: datetime) -> CapacitySample:
     counted = (
         ((pool["name"], resource), amount)
         for pool in view["pools"] or ()
         if pool["state"] != "unknown"
         for resource, amount in (pool["counted"] or {}).items()
     )
-    return Sample(at, dict(counted))
+    return CapacitySample(at, dict(counted))
 
 
-def history_record(history: History) -> Record:
+def history_record(history: CapacityHistory) -> Record:
     """One series per source and resource; an amount that was unknown at its time is null."""
     keys = sorted({key for sample in history.samples for key in sample.amounts})
     return {
@@ -51,7 +51,7 @@ def history_record(history: History) -> Record:
     }
 
 
-def _amounts(samples: Iterable[Sample], key: tuple[str, str]) -> Iterable[str | None]:
+def _amounts(samples: Iterable[CapacitySample], key: tuple[str, str]) -> Iterable[str | None]:
     return (sample.amounts.get(key) for sample in samples)
 
 

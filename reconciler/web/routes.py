@@ -35,7 +35,7 @@ _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PageAnswer:
     status: int
     body: bytes = b""
     kind: str = TEXT
@@ -54,11 +54,11 @@ def is_local_name(host: str) -> bool:
     return any(name == known or name.startswith(f"{known}:") for known in _LOOPBACK_NAMES)
 
 
-def page_answer(target: str, known_tag: str = "") -> Answer | None:
+def page_answer(target: str, known_tag: str = "") -> PageAnswer | None:
     """The answer for everything that is the same for all readers; None for another address."""
     path = urlsplit(target).path
     if path == "/":
-        return Answer(302, headers={"Location": "fleet"})
+        return PageAnswer(302, headers={"Location": "fleet"})
     if path.removeprefix("/") in VIEWS:
         return _file("index.html", known_tag)
     if path.startswith("/static/"):
@@ -66,14 +66,14 @@ def page_answer(target: str, known_tag: str = "") -> Answer | None:
     return None
 
 
-def _file(name: str, known_tag: str) -> Answer:
+def _file(name: str, known_tag: str) -> PageAnswer:
     if name not in _names():
-        return Answer(404, b"no such file\n")
+        return PageAnswer(404, b"no such file\n")
     body = (STATIC / name).read_bytes()
     tag = f'"{hashlib.sha256(body).hexdigest()[:20]}"'
     headers = {"ETag": tag, "Cache-Control": "no-cache"}
     kind = KINDS[Path(name).suffix]
-    return Answer(304, b"", kind, headers) if known_tag == tag else Answer(200, body, kind, headers)
+    return PageAnswer(304, b"", kind, headers) if known_tag == tag else PageAnswer(200, body, kind, headers)
 
 
 def _names() -> set[str]:

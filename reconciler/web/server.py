@@ -12,19 +12,19 @@ from reconciler.clients.http_server import Limits, OpenConnections, listen
 from reconciler.errors import EdgeError, KfleetError
 from reconciler.web.auth import Denied, Reviewer, bearer_token
 from reconciler.web.events import Feed, Reader, Shown, event, plan_for
-from reconciler.web.filter import WHOLE_FLEET, Scope, namespaces_in, narrow
-from reconciler.web.routes import EVENTS, JSON, SAFETY, Answer, is_local_name, is_loopback, page_answer
+from reconciler.web.filter import WHOLE_FLEET, ViewScope, namespaces_in, narrow
+from reconciler.web.routes import EVENTS, JSON, SAFETY, PageAnswer, is_local_name, is_loopback, page_answer
 
 log = logging.getLogger(__name__)
 
 CONNECTIONS, STREAMS = 160, 64
 LIMITS = Limits(connections=CONNECTIONS)
 NO_STORE: Mapping[str, str] = {"Cache-Control": "no-store"}
-OTHER_NAME = Answer(421, b"without a login, this page is served as localhost only\n")
-NOT_FOUND = Answer(
+OTHER_NAME = PageAnswer(421, b"without a login, this page is served as localhost only\n")
+NOT_FOUND = PageAnswer(
     404, b"available: /fleet /queues /jobs /plan /capacity /api/view /api/plan /api/history /api/events\n"
 )
-TOO_MANY = Answer(503, b"too many readers; try again later\n")
+TOO_MANY = PageAnswer(503, b"too many readers; try again later\n")
 
 
 class WebServer:
@@ -95,9 +95,9 @@ class _Handler(BaseHTTPRequestHandler):
             else:
                 self._send(_data(path, self.feed.latest(), scope))
         except KfleetError as error:
-            self._send(Answer(503, f"{error}\n".encode()))
+            self._send(PageAnswer(503, f"{error}\n".encode()))
 
-    def _scope(self) -> Scope | Denied:
+    def _scope(self) -> ViewScope | Denied:
         if self.reviewer is None:
             return WHOLE_FLEET
         headers = {name.lower(): value for name, value in self.headers.items()}
@@ -109,7 +109,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         try:
             shown = self.feed.latest()
-            self._begin(Answer(200, kind=EVENTS, headers={**NO_STORE, "X-Accel-Buffering": "no"}))
+            self._begin(PageAnswer(200, kind=EVENTS, headers={**NO_STORE, "X-Accel-Buffering": "no"}))
             self._follow(shown)
         finally:
             self.streams.release()
@@ -128,11 +128,11 @@ class _Handler(BaseHTTPRequestHandler):
             self.stop.wait(self.feed.refresh.total_seconds())
             shown = self.feed.latest()
 
-    def _send(self, answer: Answer) -> None:
+    def _send(self, answer: PageAnswer) -> None:
         self._begin(answer, len(answer.body))
         self.wfile.write(answer.body)
 
-    def _begin(self, answer: Answer, length: int | None = None) -> None:
+    def _begin(self, answer: PageAnswer, length: int | None = None) -> None:
         self.send_response(answer.status)
         headers = {**SAFETY, "Content-Type": answer.kind, "Connection": "close", **answer.headers}
         for name, value in headers.items():
@@ -142,15 +142,15 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
 
-def _data(path: str, shown: Shown, scope: Scope) -> Answer:
+def _data(path: str, shown: Shown, scope: ViewScope) -> PageAnswer:
     if path == "/api/view":
-        return Answer(200, orjson.dumps(narrow(shown.view, scope)), JSON, NO_STORE)
+        return PageAnswer(200, orjson.dumps(narrow(shown.view, scope)), JSON, NO_STORE)
     if not scope.is_fleet:
-        return Answer(403, b"only for readers of the whole fleet\n", headers=NO_STORE)
+        return PageAnswer(403, b"only for readers of the whole fleet\n", headers=NO_STORE)
     record = plan_for(shown, scope) if path == "/api/plan" else shown.history
-    return Answer(200, orjson.dumps(record), JSON, NO_STORE)
+    return PageAnswer(200, orjson.dumps(record), JSON, NO_STORE)
 
 
-def _denied(denied: Denied) -> Answer:
+def _denied(denied: Denied) -> PageAnswer:
     headers = {**NO_STORE, "WWW-Authenticate": 'Bearer realm="kfleet"'} if denied.status == 401 else NO_STORE
-    return Answer(denied.status, f"{denied.why}\n".encode(), headers=headers)
+    return PageAnswer(denied.status, f"{denied.why}\n".encode(), headers=headers)

@@ -13,7 +13,7 @@ from reconciler.objects import ClusterName, Manifest, group_of, ref_of
 from reconciler.spec.kubestellar import CLUSTER_LABEL, JOB, KNOWN_KINDS, DownsyncKind
 from reconciler.text import one_line
 from reconciler.why.index import ClusterIndex, Stories
-from reconciler.why.model import Reason, State, WorkerAnswer
+from reconciler.why.model import State, StoryReason, WorkerAnswer
 from reconciler.why.queue import inactive_text, waiting_reason
 from reconciler.why.reading import address_of, label_of, message_of, open_checks, prebuilt_of
 from reconciler.why.running import finished_reason, running_reason
@@ -42,7 +42,7 @@ def controller_of(index: ClusterIndex, check: str) -> str:
     return as_text(at(index.state.checks.get(check), "spec", "controllerName"))
 
 
-def checks_reason(index: ClusterIndex, workload: Manifest) -> Reason | None:
+def checks_reason(index: ClusterIndex, workload: Manifest) -> StoryReason | None:
     """Return the open checks of a workload with quota, besides those that dispatch it; None if there is none."""
     names = (CONTROLLER, CARRIER)
     states = [one for one in open_checks(workload) if controller_of(index, as_text(one.get("name"))) not in names]
@@ -54,7 +54,7 @@ def checks_reason(index: ClusterIndex, workload: Manifest) -> Reason | None:
         for one in states
     )
     where = f"it has quota in queue {index.queue_of(workload)} on {index.name}"
-    return Reason(State.NEVER if is_rejected else State.WAITS, f"{where}; {text}")
+    return StoryReason(State.NEVER if is_rejected else State.WAITS, f"{where}; {text}")
 
 
 def _said(message: object) -> str:
@@ -67,16 +67,16 @@ def _inactive_check(index: ClusterIndex, state: Manifest) -> str:
     return f" ({text})" if text else ""
 
 
-def multikueue_reason(stories: Stories, index: ClusterIndex, workload: Manifest) -> Reason:
+def multikueue_reason(stories: Stories, index: ClusterIndex, workload: Manifest) -> StoryReason:
     """Return the reason of a workload with quota on the manager, in a queue that MultiKueue dispatches."""
     if winner := as_text(at(workload, "status", "clusterName")):
         return _on_worker(stories, index, workload, ClusterName(winner))
     own = [one for one in _mk_states(index, workload) if one.get("state") in ("Rejected", "Retry")]
     if own and own[0].get("state") == "Rejected":
-        return Reason(State.NEVER, f"MultiKueue rejects it{_said(own[0].get('message'))}")
+        return StoryReason(State.NEVER, f"MultiKueue rejects it{_said(own[0].get('message'))}")
     if has_condition(workload, "Admitted") and not _mk_states(index, workload):
         text = NO_FLAVOR.format(manager=index.name, queue=index.queue_of(workload))
-        return Reason(State.NEVER, text)
+        return StoryReason(State.NEVER, text)
     answers = worker_answers(stories, index, workload)
     states = {answer.reason.state for answer in answers}
     said = "; ".join(f"{one.cluster}: {one.reason.text}" for one in answers[:MOST_WORKERS])
@@ -84,7 +84,9 @@ def multikueue_reason(stories: Stories, index: ClusterIndex, workload: Manifest)
     state = State.NEVER if states and states <= {State.NEVER} else State.WAITS
     again = f"MultiKueue tries again{_said(own[0].get('message'))}; " if own else ""
     where = f"it has quota on {index.name}, but no worker has admitted it"
-    return Reason(state, f"{again}{where}; {said}{more}" if answers else f"{again}{where}: the queue has no workers")
+    return StoryReason(
+        state, f"{again}{where}; {said}{more}" if answers else f"{again}{where}: the queue has no workers"
+    )
 
 
 def _mk_states(index: ClusterIndex, workload: Manifest) -> list[Manifest]:
@@ -92,21 +94,23 @@ def _mk_states(index: ClusterIndex, workload: Manifest) -> list[Manifest]:
     return [one for one in states if controller_of(index, as_text(one.get("name"))) == CONTROLLER]
 
 
-def _on_worker(stories: Stories, index: ClusterIndex, workload: Manifest, name: ClusterName) -> Reason:
+def _on_worker(stories: Stories, index: ClusterIndex, workload: Manifest, name: ClusterName) -> StoryReason:
     worker = stories.clusters.get(name)
     if worker is None:
-        return Reason(State.ADMITTED, f"MultiKueue sent it to {name}, which was not observed ({stories.lost(name)})")
+        return StoryReason(
+            State.ADMITTED, f"MultiKueue sent it to {name}, which was not observed ({stories.lost(name)})"
+        )
     copy = worker.workloads.get(address_of(workload))
     if copy is None:
         cut_off = inactive_text("MultiKueueCluster", index.state.multikueue_clusters.get(name))
         text = cut_off or "its copy is not there"
-        return Reason(State.WAITS, f"MultiKueue sent it to {name}, but {text}")
+        return StoryReason(State.WAITS, f"MultiKueue sent it to {name}, but {text}")
     if has_condition(copy, "Finished"):
         return finished_reason(worker, copy)
     if has_condition(copy, "Admitted"):
         return running_reason(worker, copy, "sent by MultiKueue")
     reason = waiting_reason(worker, copy)
-    return Reason(reason.state, f"MultiKueue sent it to {name}, where it waits again: {reason.text}")
+    return StoryReason(reason.state, f"MultiKueue sent it to {name}, where it waits again: {reason.text}")
 
 
 def worker_answers(stories: Stories, index: ClusterIndex, workload: Manifest) -> tuple[WorkerAnswer, ...]:
@@ -123,7 +127,7 @@ def _answer(
     cut_off = inactive_text("MultiKueueCluster", index.state.multikueue_clusters.get(name))
     if worker is None:
         text = f"was not observed ({stories.lost(name)})" + (f"; {cut_off}" if cut_off else "")
-        return WorkerAnswer(name, Reason(State.UNKNOWN, text))
+        return WorkerAnswer(name, StoryReason(State.UNKNOWN, text))
     copy = worker.workloads.get(address_of(workload))
     if copy is None:
         return WorkerAnswer(name, _no_copy(worker, workload, cut_off, is_nominated=is_nominated))
@@ -131,35 +135,35 @@ def _answer(
         text = (
             f"a Workload {'/'.join(address_of(copy))} of its own is already there, so MultiKueue cannot send this one"
         )
-        return WorkerAnswer(name, Reason(State.NEVER, text))
+        return WorkerAnswer(name, StoryReason(State.NEVER, text))
     message = message_of(copy, "QuotaReserved")
     return WorkerAnswer(name, _copy_reason(worker, copy), message)
 
 
-def _copy_reason(worker: ClusterIndex, copy: Manifest) -> Reason:
+def _copy_reason(worker: ClusterIndex, copy: Manifest) -> StoryReason:
     if has_condition(copy, "Finished"):
         return finished_reason(worker, copy)
     if has_condition(copy, "Admitted"):
-        return Reason(State.ADMITTED, "admitted there just now")
+        return StoryReason(State.ADMITTED, "admitted there just now")
     if has_condition(copy, "QuotaReserved"):
-        return checks_reason(worker, copy) or Reason(State.WAITS, "it has quota there, and is admitted next")
+        return checks_reason(worker, copy) or StoryReason(State.WAITS, "it has quota there, and is admitted next")
     return waiting_reason(worker, copy)
 
 
-def _no_copy(worker: ClusterIndex, workload: Manifest, cut_off: str, *, is_nominated: bool) -> Reason:
+def _no_copy(worker: ClusterIndex, workload: Manifest, cut_off: str, *, is_nominated: bool) -> StoryReason:
     namespace = address_of(workload)[0]
     if cut_off:
-        return Reason(State.WAITS, cut_off)
+        return StoryReason(State.WAITS, cut_off)
     if worker.seen.has("", "Namespace") and namespace not in worker.state.namespaces:
-        return Reason(State.NEVER, f"there is no namespace {namespace} on {worker.name}")
+        return StoryReason(State.NEVER, f"there is no namespace {namespace} on {worker.name}")
     if is_nominated:
-        return Reason(State.WAITS, "MultiKueue has not copied it there yet")
-    return Reason(State.WAITS, "MultiKueue has not nominated this worker yet")
+        return StoryReason(State.WAITS, "MultiKueue has not copied it there yet")
+    return StoryReason(State.WAITS, "MultiKueue has not nominated this worker yet")
 
 
 def kubestellar_reason(
     stories: Stories, index: ClusterIndex, workload: Manifest, decision: Decision | None = None
-) -> Reason:
+) -> StoryReason:
     """Return the reason of a workload with quota on the manager, in a queue that KubeStellar dispatches.
 
     `decision` is what kfleet would do now. Without it, the message that kfleet recorded in its check is used.
@@ -168,20 +172,20 @@ def kubestellar_reason(
     end = read_end(job)
     if end is not None:
         state = State.FAILED if end.progress is Progress.FAILED else State.FINISHED
-        return Reason(state, f"it ended on {end.cluster} ({end.progress})")
+        return StoryReason(state, f"it ended on {end.cluster} ({end.progress})")
     if placed := read_placed(job):
         return _placed_reason(stories, job or {}, placed.cluster, decision)
     if foreign := read_foreign(job):
         text = f"it has the label {CLUSTER_LABEL}={foreign}, which only kfleet may set; remove the label"
-        return Reason(State.NEVER, text)
+        return StoryReason(State.NEVER, text)
     problem = decision.job.preflight_issue if decision else _issue(stories, index, job, workload)
     if problem:
-        return Reason(State.NEVER if "waits for check" not in problem else State.WAITS, problem)
+        return StoryReason(State.NEVER if "waits for check" not in problem else State.WAITS, problem)
     if decision is not None:
         verb = f"kfleet places it on {decision.cluster} next: " if decision.verb is Verb.PLACE else ""
-        return Reason(State.WAITS, f"{verb}{decision.why}")
+        return StoryReason(State.WAITS, f"{verb}{decision.why}")
     note = next((as_text(one.get("message")) for one in _ks_states(index, workload)), "")
-    return Reason(State.WAITS, one_line(note) or "it has quota, and kfleet has not placed it yet")
+    return StoryReason(State.WAITS, one_line(note) or "it has quota, and kfleet has not placed it yet")
 
 
 def _ks_states(index: ClusterIndex, workload: Manifest) -> Iterator[Manifest]:
@@ -204,22 +208,22 @@ def _kind_of(stories: Stories, job: Manifest | None) -> DownsyncKind | None:
     return next((one for one in kinds if (one.group, one.kind) == key), None)
 
 
-def _placed_reason(stories: Stories, job: Manifest, cluster: ClusterName, decision: Decision | None) -> Reason:
+def _placed_reason(stories: Stories, job: Manifest, cluster: ClusterName, decision: Decision | None) -> StoryReason:
     why = f"; {decision.why}" if decision and decision.verb in (Verb.MOVE, Verb.WITHDRAW) else ""
     worker = stories.clusters.get(cluster)
     if worker is None:
-        return Reason(
+        return StoryReason(
             State.ADMITTED, f"kfleet placed it on {cluster}, which was not observed ({stories.lost(cluster)})"
         )
     progress = decision.job.progress if decision else _progress(stories, worker, job)
     where = f"on {cluster}, placed by kfleet and downsynced by KubeStellar"
     if progress is Progress.RUNNING:
-        return Reason(State.RUNS, f"{where}{why}")
+        return StoryReason(State.RUNS, f"{where}{why}")
     if progress.is_over:
-        return Reason(State.FAILED if progress is Progress.FAILED else State.FINISHED, where)
+        return StoryReason(State.FAILED if progress is Progress.FAILED else State.FINISHED, where)
     has_copy = _copy_on(worker, job) is not None
     text = "its pods are not all ready" if has_copy else "its copy has not arrived there yet"
-    return Reason(State.ADMITTED, f"{where}; {text}{why}")
+    return StoryReason(State.ADMITTED, f"{where}; {text}{why}")
 
 
 def _copy_on(worker: ClusterIndex, job: Manifest) -> Manifest | None:

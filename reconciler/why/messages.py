@@ -17,7 +17,7 @@ _PAIR = rf"(?P<resource>{_NAME}) in flavor (?P<flavor>{_NAME})"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class MessageMeaning:
     """One reason of a message. A `is_final` one does not go away when other jobs end."""
 
     text: str
@@ -33,7 +33,7 @@ class Meaning:
 
     text: str
     is_final: bool
-    findings: tuple[Finding, ...]
+    findings: tuple[MessageMeaning, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +117,12 @@ def read_message(message: str) -> Meaning:
     return Meaning(text, is_final and not others, findings)
 
 
-def _findings(part: str) -> Iterator[Finding]:
+def _findings(part: str) -> Iterator[MessageMeaning]:
     """Return what is said, in the order of the message."""
     hits = [(match.start(), pattern, match) for pattern in _PATTERNS for match in pattern.regex.finditer(part)]
     for _, pattern, match in sorted(hits, key=lambda hit: hit[0]):
         named = match.groupdict()
-        yield Finding(
+        yield MessageMeaning(
             text=pattern.text.format(**named),
             is_final=pattern.is_final,
             resource=named.get("resource") or "",

@@ -22,7 +22,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class StoryReason:
     """The state of a job and the reason in one sentence: the first line of the answer."""
 
     state: State
@@ -42,7 +42,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StoryStep:
     """One event of the story. `time` is as the API server wrote it; empty if it is not recorded."""
 
     time: str
@@ -51,7 +51,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class QueuedAhead:
     """A workload that is ahead in the same ClusterQueue."""
 
     position: int
@@ -74,7 +74,7 @@ class WorkerAnswer:
     """What a worker does with its copy of a job."""
 
     cluster: ClusterName
-    reason: Reason
+    reason: StoryReason
     message: str = ""
 
 
@@ -112,18 +112,18 @@ class Story:
 
     cluster: ClusterName
     title: str
-    reason: Reason
+    reason: StoryReason
     workload: str = ""
     local_queue: str = ""
     cluster_queue: str = ""
     dispatch: str = "none"
     runs_on: ClusterName | None = None
     place: Place | None = None
-    ahead: tuple[Waiting, ...] = ()
+    ahead: tuple[QueuedAhead, ...] = ()
     message: str = ""
     flavors: tuple[str, ...] = ()
     checks: tuple[CheckAnswer, ...] = ()
     workers: tuple[WorkerAnswer, ...] = ()
     remedies: tuple[Remedy, ...] = ()
-    steps: tuple[Step, ...] = ()
+    steps: tuple[StoryStep, ...] = ()
     gaps: tuple[Gap, ...] = ()

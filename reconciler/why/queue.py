@@ -10,7 +10,7 @@ from reconciler.objects import Manifest
 from reconciler.text import one_line, suggest
 from reconciler.why.index import ClusterIndex
 from reconciler.why.messages import read_message, read_preemptor
-from reconciler.why.model import Reason, State
+from reconciler.why.model import State, StoryReason
 from reconciler.why.reading import address_of, condition_of, message_of, title_of
 from reconciler.why.remedies import shortage
 
@@ -20,14 +20,14 @@ NOT_TRIED = "Kueue has not tried it yet"
 NOT_EVALUATED = "PendingEvaluation"
 
 
-def waiting_reason(index: ClusterIndex, workload: Manifest, others: Iterable[ClusterIndex] = ()) -> Reason:
+def waiting_reason(index: ClusterIndex, workload: Manifest, others: Iterable[ClusterIndex] = ()) -> StoryReason:
     """Return why a pending workload has no quota. `others` are the clusters where its preemptor may be."""
     reason = blocked_reason(index, workload) or _in_line(index, workload)
     preempted = preempted_text(workload, (index, *others))
-    return Reason(reason.state, f"{preempted}; {reason.text}") if preempted else reason
+    return StoryReason(reason.state, f"{preempted}; {reason.text}") if preempted else reason
 
 
-def blocked_reason(index: ClusterIndex, workload: Manifest) -> Reason | None:
+def blocked_reason(index: ClusterIndex, workload: Manifest) -> StoryReason | None:
     """Return what is wrong with the queue itself; None if it admits workloads of this namespace."""
     namespace, name = address_of(workload)[0], as_text(at(workload, "spec", "queueName"))
     local = index.local_queue_of(workload)
@@ -37,18 +37,18 @@ def blocked_reason(index: ClusterIndex, workload: Manifest) -> Reason | None:
     queue = index.state.queues.get(queue_name)
     if queue is None:
         where = f"LocalQueue {namespace}/{name} on {index.name} refers to ClusterQueue {queue_name}"
-        return Reason(State.NEVER, f"{where}, which does not exist{suggest(queue_name, index.state.queues)}")
+        return StoryReason(State.NEVER, f"{where}, which does not exist{suggest(queue_name, index.state.queues)}")
     for what, manifest in ((f"LocalQueue {namespace}/{name}", local), (f"ClusterQueue {queue_name}", queue)):
         if at(manifest, "spec", "stopPolicy") in HELD:
-            return Reason(State.WAITS, f"{what} is stopped ({at(manifest, 'spec', 'stopPolicy')}) on {index.name}")
+            return StoryReason(State.WAITS, f"{what} is stopped ({at(manifest, 'spec', 'stopPolicy')}) on {index.name}")
     if inactive := inactive_text("ClusterQueue", queue):
-        return Reason(State.WAITS, f"{inactive} on {index.name}")
+        return StoryReason(State.WAITS, f"{inactive} on {index.name}")
     return _selection(index, queue, queue_name, namespace)
 
 
-def _no_local_queue(index: ClusterIndex, namespace: str, name: str) -> Reason:
+def _no_local_queue(index: ClusterIndex, namespace: str, name: str) -> StoryReason:
     if not name:
-        return Reason(State.NEVER, f"it names no LocalQueue on {index.name}")
+        return StoryReason(State.NEVER, f"it names no LocalQueue on {index.name}")
     known = sorted(other for space, other in index.state.local_queues if space == namespace)
     elsewhere = sorted(space for space, other in index.state.local_queues if other == name)
     hint = suggest(name, known)
@@ -56,7 +56,7 @@ def _no_local_queue(index: ClusterIndex, namespace: str, name: str) -> Reason:
         hint = f"; namespace {elsewhere[0]} has a LocalQueue of this name"
     elif not hint and known:
         hint = f"; namespace {namespace} has {', '.join(known[:3])}"
-    return Reason(State.NEVER, f"there is no LocalQueue {namespace}/{name} on {index.name}{hint}")
+    return StoryReason(State.NEVER, f"there is no LocalQueue {namespace}/{name} on {index.name}{hint}")
 
 
 def inactive_text(kind: str, manifest: Manifest | None) -> str:
@@ -72,36 +72,36 @@ def inactive_text(kind: str, manifest: Manifest | None) -> str:
     )
 
 
-def _selection(index: ClusterIndex, queue: Manifest, name: str, namespace: str) -> Reason | None:
+def _selection(index: ClusterIndex, queue: Manifest, name: str, namespace: str) -> StoryReason | None:
     if is_selected(at(queue, "spec", "namespaceSelector"), namespace, index.state) is False:
-        return Reason(State.NEVER, f"ClusterQueue {name} on {index.name} does not select namespace {namespace}")
+        return StoryReason(State.NEVER, f"ClusterQueue {name} on {index.name} does not select namespace {namespace}")
     return None
 
 
-def _in_line(index: ClusterIndex, workload: Manifest) -> Reason:
+def _in_line(index: ClusterIndex, workload: Manifest) -> StoryReason:
     place = index.places.get(address_of(workload))
     if place is None:
-        return Reason(State.UNKNOWN, f"it is in no queue on {index.name}")
+        return StoryReason(State.UNKNOWN, f"it is in no queue on {index.name}")
     where = f"place {place.position} of queue {place.queue} on {index.name}"
     strategy = at(index.state.queues.get(place.queue), "spec", "queueingStrategy")
     if strategy == STRICT and place.position > 1:
         head = index.lines[place.queue][0]
         ahead = f"{title_of(index.job_of(head), head)} is ahead of it in a {STRICT} queue"
-        return Reason(State.WAITS, f"{where}; {ahead} and waits itself: {_said(index, head).text}")
+        return StoryReason(State.WAITS, f"{where}; {ahead} and waits itself: {_said(index, head).text}")
     said = _said(index, workload)
-    return Reason(said.state, f"{where}; {said.text}")
+    return StoryReason(said.state, f"{where}; {said.text}")
 
 
-def _said(index: ClusterIndex, workload: Manifest) -> Reason:
+def _said(index: ClusterIndex, workload: Manifest) -> StoryReason:
     """Return what Kueue's scheduler said, in words; if it said nothing, what is missing by arithmetic."""
     if backoff := _backoff(workload):
-        return Reason(State.WAITS, backoff)
+        return StoryReason(State.WAITS, backoff)
     reserved = condition_of(workload, "QuotaReserved")
     message = as_text(reserved.get("message"))
     if not message or reserved.get("reason") == NOT_EVALUATED:
-        return shortage(index, workload) or Reason(State.WAITS, NOT_TRIED)
+        return shortage(index, workload) or StoryReason(State.WAITS, NOT_TRIED)
     meaning = read_message(message)
-    return Reason(State.NEVER if meaning.is_final else State.WAITS, meaning.text)
+    return StoryReason(State.NEVER if meaning.is_final else State.WAITS, meaning.text)
 
 
 def _backoff(workload: Manifest) -> str:

@@ -27,7 +27,7 @@ from reconciler.kueue.resources import amount_of
 from reconciler.kueue.workloads import queue_of, usage_of
 from reconciler.objects import Manifest
 from reconciler.why.index import ClusterIndex
-from reconciler.why.model import Reason, Remedy, RemedyKind, State
+from reconciler.why.model import Remedy, RemedyKind, State, StoryReason
 from reconciler.why.reading import address_of, title_of, uid_of
 
 MOST_TRIED = 200
@@ -69,7 +69,7 @@ def find_remedies(index: ClusterIndex, workload: Manifest) -> tuple[Remedy, ...]
     return (*_jobs_that_end(case), *_more_quota(case), *_higher_limits(case), *_other_flavors(case))
 
 
-def shortage(index: ClusterIndex, workload: Manifest) -> Reason | None:
+def shortage(index: ClusterIndex, workload: Manifest) -> StoryReason | None:
     """Return what a workload lacks by arithmetic, if Kueue said nothing; None if it fits, or if nothing is known.
 
     Kueue 0.19 writes no message for a workload that equals one that it has just tried.
@@ -83,14 +83,14 @@ def shortage(index: ClusterIndex, workload: Manifest) -> Reason | None:
     if issue is None:
         return None
     if issue.verdict is Verdict.NEVER:
-        return Reason(State.NEVER, issue.problem)
+        return StoryReason(State.NEVER, issue.problem)
     case = _Case(index, index.state, tree, queue, NodeName(NodeKind.QUEUE, name), submission, workload)
     lacks = [
         f"{pair.name}: {shown(pair.name, amount)} more needed in flavor {flavor}"
         for flavor, amounts in _missing(case).items()
         for pair, amount in amounts.items()
     ]
-    return Reason(State.WAITS, "; ".join(lacks) or issue.problem)
+    return StoryReason(State.WAITS, "; ".join(lacks) or issue.problem)
 
 
 def submission_of(workload: Manifest) -> Submission:

@@ -6,20 +6,22 @@ from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.objects import Manifest
 from reconciler.text import counted, one_line
 from reconciler.why.index import ClusterIndex
-from reconciler.why.model import Reason, State
+from reconciler.why.model import State, StoryReason
 from reconciler.why.reading import condition_of, uid_of
 
 ENDS = {"Complete": State.FINISHED, "Completed": State.FINISHED, "Succeeded": State.FINISHED, "Failed": State.FAILED}
 FAILURES = ("Failed", "JobFailed")
 
 
-def finished_reason(index: ClusterIndex, workload: Manifest) -> Reason:
+def finished_reason(index: ClusterIndex, workload: Manifest) -> StoryReason:
     finished = condition_of(workload, "Finished")
     is_failed = as_text(finished.get("reason")) in FAILURES
     said = one_line(as_text(finished.get("message")))
     when = f" at {finished['lastTransitionTime']}" if finished.get("lastTransitionTime") else ""
     where = as_text(at(workload, "status", "clusterName")) or index.name
-    return Reason(State.FAILED if is_failed else State.FINISHED, f"on {where}{when}" + (f"; {said}" if said else ""))
+    return StoryReason(
+        State.FAILED if is_failed else State.FINISHED, f"on {where}{when}" + (f"; {said}" if said else "")
+    )
 
 
 def ended_job(job: Manifest | None) -> State | None:
@@ -30,18 +32,18 @@ def ended_job(job: Manifest | None) -> State | None:
     return None
 
 
-def running_reason(index: ClusterIndex, workload: Manifest, how: str = "") -> Reason:
+def running_reason(index: ClusterIndex, workload: Manifest, how: str = "") -> StoryReason:
     """Return the state of an admitted workload on the cluster where its pods are."""
     since = as_text(condition_of(workload, "Admitted").get("lastTransitionTime"))
     where = f"on {index.name}" + (f", {how}" if how else "") + (f", admitted at {since}" if since else "")
     job = index.job_of(workload)
     if stuck := stuck_pod(index.pods_of_job.get(uid_of(job), ()) if job else ()):
-        return Reason(State.ADMITTED, f"{where}, but {stuck}")
+        return StoryReason(State.ADMITTED, f"{where}, but {stuck}")
     if _is_running(job, workload):
-        return Reason(State.RUNS, where)
+        return StoryReason(State.RUNS, where)
     ready = condition_of(workload, "PodsReady")
     said = f"; {one_line(as_text(ready.get('message')))}" if ready.get("status") == "False" else ""
-    return Reason(State.ADMITTED, f"{where}; its pods are not all running yet{said}")
+    return StoryReason(State.ADMITTED, f"{where}; its pods are not all running yet{said}")
 
 
 def _is_running(job: Manifest | None, workload: Manifest) -> bool:

@@ -13,7 +13,7 @@ from reconciler.kueue.workloads import HELD, has_condition
 from reconciler.objects import ClusterName, Gap, Manifest
 from reconciler.why.dispatch import way_of, worker_answers
 from reconciler.why.index import ClusterIndex, Stories
-from reconciler.why.model import CheckAnswer, Reason, Remedy, RemedyKind, State, Story, Subject, Waiting
+from reconciler.why.model import CheckAnswer, QueuedAhead, Remedy, RemedyKind, State, Story, StoryReason, Subject
 from reconciler.why.queue import blocked_reason
 from reconciler.why.reading import address_of, condition_of, is_pending, message_of, priority_of, title_of
 from reconciler.why.reason import subject_reason
@@ -73,7 +73,7 @@ def _gaps(stories: Stories) -> tuple[Gap, ...]:
     return stories.objects.gaps
 
 
-def _runs_on(index: ClusterIndex, workload: Manifest, way: str, reason: Reason) -> ClusterName | None:
+def _runs_on(index: ClusterIndex, workload: Manifest, way: str, reason: StoryReason) -> ClusterName | None:
     if reason.state not in ENDED:
         return None
     if way == "kubestellar":
@@ -83,11 +83,11 @@ def _runs_on(index: ClusterIndex, workload: Manifest, way: str, reason: Reason) 
     return ClusterName(winner) if winner else (None if way == "multikueue" else index.name)
 
 
-def _ahead(index: ClusterIndex, workload: Manifest) -> Iterator[Waiting]:
+def _ahead(index: ClusterIndex, workload: Manifest) -> Iterator[QueuedAhead]:
     place = index.places.get(address_of(workload))
     line = index.lines[place.queue][: place.position - 1] if place else ()
     for number, one in list(enumerate(line, start=1))[:MOST_AHEAD]:
-        yield Waiting(number, title_of(index.job_of(one), one), priority_of(one), requested_text(one))
+        yield QueuedAhead(number, title_of(index.job_of(one), one), priority_of(one), requested_text(one))
 
 
 def _checks(workload: Manifest) -> Iterator[CheckAnswer]:

@@ -21,10 +21,15 @@ def test_demo_takes_jobs_of_two_teams_to_the_workers_that_fit(kfleet: Kfleet) ->
     assert "MultiKueue sent vision/train to worker2:" in told.stdout
     assert "MultiKueue sent genomics/align to worker" in told.stdout
     jobs = [line.split() for line in told.stdout.splitlines() if line.startswith(("genomics ", "vision "))]
-    assert [line[:4] for line in jobs] == [
+    assert [line[:4] for line in jobs[:2]] == [
         ["genomics", "align", "Complete", "2/2"],
         ["vision", "train", "Complete", "1/1"],
     ]
+    shown = told.stdout.partition("$ kfleet get jobs")[2]
+    jobs_shown, _, story = shown.partition("$ kfleet why vision/train")
+    assert "finished" in next(line for line in jobs_shown.splitlines() if "train" in line)
+    assert "worker2" in next(line for line in jobs_shown.splitlines() if "train" in line)
+    assert story.strip().splitlines()[0].startswith("finished: ")
     assert "sandbox demo is down" in told.stdout
 
 

@@ -11,7 +11,7 @@ import pytest
 from reconciler.clients.connection import Response, Sender, Silence
 from reconciler.clients.kubernetes import ApiServer
 from reconciler.clients.login import ClusterLogin
-from reconciler.clients.recording import Kept, Memory, RecordingConnection, replayed
+from reconciler.clients.recording import AnswerMemory, KeptAnswer, RecordingConnection, replayed
 from reconciler.errors import ClusterError
 from reconciler.objects import ClusterName
 from reconciler.snapshot.pages import masked_answers
@@ -52,12 +52,12 @@ class Paper:
             raise ClusterError(HUB, f"{method} {path}: no answer in time")
         items = [{"metadata": {"name": "a", "namespace": "team"}}]
         body = {"kind": "JobList", "metadata": {}, "items": items} if path == JOBS else {"kind": "Status"}
-        return Kept(201 if method == "POST" else 200, json.dumps(body).encode())
+        return KeptAnswer(201 if method == "POST" else 200, json.dumps(body).encode())
 
 
 def connected() -> tuple[Paper, RecordingConnection]:
     paper = Paper()
-    return paper, RecordingConnection(paper, Memory())
+    return paper, RecordingConnection(paper, AnswerMemory())
 
 
 def test_read_request_is_sent_once() -> None:
@@ -113,7 +113,7 @@ def test_everything_else_is_sent_each_time_and_not_kept(method: str, path: str) 
     assert paper.asked == [f"{method} {path}"] * 2
     assert connection.memory.responses() == {}
     with pytest.raises(ClusterError, match="a snapshot only reads"):
-        RecordingConnection(paper, Memory(), is_read_only=True).send(method, path, READ, b"{}")
+        RecordingConnection(paper, AnswerMemory(), is_read_only=True).send(method, path, READ, b"{}")
 
 
 def test_snapshot_answers_as_the_server_did_and_refuses_the_rest() -> None:

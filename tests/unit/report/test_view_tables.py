@@ -16,7 +16,7 @@ from reconciler.report.view_tables import (
     tenants_table,
 )
 from reconciler.spec.enums import CapacitySource
-from reconciler.view.model import PlanFacts, PoolEntry, PoolState, View
+from reconciler.view.model import FleetView, PlanFacts, PoolEntry, PoolState
 from tests.builders import cohort, cpu_group, main_tenant, open_queue, spec_of
 from tests.unit.view.live_objects import (
     ADMITTED,
@@ -106,7 +106,7 @@ def test_text_of_a_cluster_cannot_control_the_terminal() -> None:
     assert lines(Table(("NAME",), ((Cell("a\x1b[2Jb\nc"),),)))[1] == "a [2Jb c"
 
 
-def small_view() -> View:
+def small_view() -> FleetView:
     return view_of(
         seen_cluster(
             "east",

@@ -14,7 +14,7 @@ from reconciler.spec.enums import Role
 from reconciler.spec.model import FleetSpec
 from reconciler.spec.schema import schema_folder
 from reconciler.view.build import build_view
-from reconciler.view.model import JobEntry, QueueEntry, QueueResource, View
+from reconciler.view.model import FleetView, JobEntry, QueueEntry, QueueResource
 from reconciler.view.record import view_record
 from tests.builders import Document, cluster_queue, native, spec_of
 
@@ -116,7 +116,7 @@ def lost_cluster(name: str, why: str = "connection refused") -> ClusterObjects:
     return ClusterObjects(name=ClusterName(name), role=ROLES.get(name, Role.WORKER), is_reachable=False, gaps=(gap,))
 
 
-def view_of(*clusters: ClusterObjects, spec: FleetSpec | None = None, **more: Any) -> View:
+def view_of(*clusters: ClusterObjects, spec: FleetSpec | None = None, **more: Any) -> FleetView:
     """The view of these clusters; others of the fleet have nothing. Its document is always a valid one."""
     given = {cluster.name: cluster for cluster in clusters}
     chosen = spec or spec_of()
@@ -126,14 +126,14 @@ def view_of(*clusters: ClusterObjects, spec: FleetSpec | None = None, **more: An
     return view
 
 
-def queue_at(view: View, cluster: str, name: str) -> QueueEntry:
+def queue_at(view: FleetView, cluster: str, name: str) -> QueueEntry:
     return next(entry for entry in view.queues if (entry.cluster, entry.name) == (cluster, name))
 
 
-def cpu_of(view: View, name: str, cluster: str = "east") -> QueueResource:
+def cpu_of(view: FleetView, name: str, cluster: str = "east") -> QueueResource:
     return next(one for one in queue_at(view, cluster, name).resources or () if one.resource == "cpu")
 
 
-def only_job(view: View) -> JobEntry:
+def only_job(view: FleetView) -> JobEntry:
     (entry,) = view.jobs
     return entry

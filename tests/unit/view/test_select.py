@@ -2,7 +2,7 @@
 
 import pytest
 
-from reconciler.view.model import View
+from reconciler.view.model import FleetView
 from reconciler.view.select import Selection, SelectionError, in_order, select
 from tests.builders import cpu_group
 from tests.unit.view.live_objects import (
@@ -16,7 +16,7 @@ from tests.unit.view.live_objects import (
 )
 
 
-def two_clusters() -> View:
+def two_clusters() -> FleetView:
     def cluster(name: str, namespace: str) -> object:
         return seen_cluster(
             name,

@@ -6,14 +6,14 @@ import pytest
 
 from reconciler.errors import EdgeError
 from reconciler.web.events import NO_PLAN, NOT_FOR_TENANTS, Feed, Reader
-from reconciler.web.filter import WHOLE_FLEET, Scope
+from reconciler.web.filter import WHOLE_FLEET, ViewScope
 from tests.unit.web.views import example_view
 
-BIOLOGY = Scope(is_fleet=False, namespaces=frozenset({"biology"}))
+BIOLOGY = ViewScope(is_fleet=False, namespaces=frozenset({"biology"}))
 PLAN = {"madeAt": "now", "problem": "", "text": "no changes of vision", "plan": {}}
 
 
-class Source:
+class ViewSource:
     """A source that counts how often it is read."""
 
     def __init__(self, *, is_live: bool = True) -> None:
@@ -39,7 +39,7 @@ def read(events: Any) -> list[tuple[str, dict[str, Any]]]:
 
 
 def test_feed_reads_nothing_until_it_is_asked() -> None:
-    source = Source()
+    source = ViewSource()
     feed = Feed(source, timedelta(minutes=5))
     assert source.reads == 0
     assert [feed.latest().number for _ in range(3)] == [1, 1, 1]
@@ -47,19 +47,19 @@ def test_feed_reads_nothing_until_it_is_asked() -> None:
 
 
 def test_feed_reads_again_after_the_refresh_interval() -> None:
-    source = Source()
+    source = ViewSource()
     feed = Feed(source, timedelta())
     assert (feed.latest().number, feed.latest().number) == (1, 2)
 
 
 def test_snapshot_is_read_once() -> None:
-    source = Source(is_live=False)
+    source = ViewSource(is_live=False)
     feed = Feed(source, timedelta())
     assert (feed.latest().number, feed.latest().number, source.reads) == (1, 1, 1)
 
 
 def test_feed_keeps_the_last_view_and_says_why_there_is_none_newer() -> None:
-    source = Source()
+    source = ViewSource()
     feed = Feed(source, timedelta())
     first = feed.latest()
     source.problem = "gone"
@@ -68,14 +68,14 @@ def test_feed_keeps_the_last_view_and_says_why_there_is_none_newer() -> None:
 
 
 def test_feed_without_any_view_raises() -> None:
-    source = Source()
+    source = ViewSource()
     source.problem = "gone"
     with pytest.raises(EdgeError, match="gone"):
         Feed(source, timedelta()).latest()
 
 
 def test_reader_gets_the_whole_view_and_then_only_changes() -> None:
-    source = Source()
+    source = ViewSource()
     feed = Feed(source, timedelta())
     reader = Reader(feed)
     first = read(reader.events(feed.latest(), WHOLE_FLEET))
@@ -89,14 +89,14 @@ def test_reader_gets_the_whole_view_and_then_only_changes() -> None:
 
 
 def test_reader_gets_nothing_twice() -> None:
-    feed = Feed(Source(), timedelta(minutes=5))
+    feed = Feed(ViewSource(), timedelta(minutes=5))
     reader = Reader(feed)
     assert len(read(reader.events(feed.latest(), WHOLE_FLEET))) == 3
     assert read(reader.events(feed.latest(), WHOLE_FLEET)) == []
 
 
 def test_tenant_gets_its_part_and_neither_plan_nor_history() -> None:
-    feed = Feed(Source(), timedelta())
+    feed = Feed(ViewSource(), timedelta())
     reader = Reader(feed)
     first = dict(read(reader.events(feed.latest(), BIOLOGY)))
     assert {job["namespace"] for job in first["view"]["view"]["jobs"]} == {"biology"}
@@ -107,7 +107,7 @@ def test_tenant_gets_its_part_and_neither_plan_nor_history() -> None:
 
 
 def test_change_of_one_tenant_is_not_sent_to_another() -> None:
-    source = Source()
+    source = ViewSource()
     feed = Feed(source, timedelta())
     fleet, tenant = Reader(feed), Reader(feed)
     before = feed.latest()
@@ -120,7 +120,7 @@ def test_change_of_one_tenant_is_not_sent_to_another() -> None:
 
 
 def test_reader_whose_rights_change_gets_a_whole_view_again() -> None:
-    feed = Feed(Source(), timedelta(minutes=5))
+    feed = Feed(ViewSource(), timedelta(minutes=5))
     reader = Reader(feed)
     list(reader.events(feed.latest(), WHOLE_FLEET))
     (name, data), *_ = read(reader.events(feed.latest(), BIOLOGY))

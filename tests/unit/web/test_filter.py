@@ -3,11 +3,11 @@ import re
 
 import jsonschema
 
-from reconciler.web.filter import NOT_SHOWN, WHOLE_FLEET, Record, Scope, namespaces_in, narrow
+from reconciler.web.filter import NOT_SHOWN, WHOLE_FLEET, Record, ViewScope, namespaces_in, narrow
 from tests.support import ROOT
 from tests.unit.web.views import example_view
 
-BIOLOGY = Scope(is_fleet=False, namespaces=frozenset({"biology"}))
+BIOLOGY = ViewScope(is_fleet=False, namespaces=frozenset({"biology"}))
 OTHERS = ("vision", "platform", "training", "batch", "resnet-large", "finetune", "nightly", "sweep", "10.0.3.1")
 
 
@@ -61,7 +61,7 @@ def test_reader_of_one_namespace_of_a_tenant_does_not_see_the_sums_of_the_tenant
 
 
 def test_nothing_is_seen_without_a_namespace_of_the_fleet() -> None:
-    shown = narrow(example_view(), Scope(is_fleet=False, namespaces=frozenset({"elsewhere"})))
+    shown = narrow(example_view(), ViewScope(is_fleet=False, namespaces=frozenset({"elsewhere"})))
     assert [shown[name] for name in ("jobs", "queues", "clusters", "joined", "tenants", "gaps")] == [[]] * 6
 
 

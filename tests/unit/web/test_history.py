@@ -1,6 +1,6 @@
 from datetime import UTC, datetime, timedelta
 
-from reconciler.web.history import KEPT, History, Sample, history_record, sample_of
+from reconciler.web.history import KEPT, CapacityHistory, CapacitySample, history_record, sample_of
 from tests.unit.web.views import example_view
 
 START = datetime(2026, 11, 18, 16, 0, tzinfo=UTC)
@@ -8,22 +8,22 @@ GPU = ("pool", "gpu")
 
 
 def test_history_keeps_one_sample_a_minute() -> None:
-    history = History()
+    history = CapacityHistory()
     for second in range(0, 180, 20):
-        history = history.with_sample(Sample(START + timedelta(seconds=second), {GPU: str(second)}))
+        history = history.with_sample(CapacitySample(START + timedelta(seconds=second), {GPU: str(second)}))
     assert [sample.amounts[GPU] for sample in history.samples] == ["0", "60", "120"]
 
 
 def test_history_forgets_what_is_older_than_its_hours() -> None:
-    history = History()
+    history = CapacityHistory()
     for minute in range(KEPT + 5):
-        history = history.with_sample(Sample(START + timedelta(minutes=minute), {GPU: "8"}))
+        history = history.with_sample(CapacitySample(START + timedelta(minutes=minute), {GPU: "8"}))
     assert (len(history.samples), history.samples[0].at) == (KEPT, START + timedelta(minutes=5))
 
 
 def test_amount_that_was_unknown_is_null_and_not_zero() -> None:
-    other = Sample(START + timedelta(minutes=1), {("other", "cpu"): "4"})
-    history = History().with_sample(Sample(START, {GPU: "8"})).with_sample(other)
+    other = CapacitySample(START + timedelta(minutes=1), {("other", "cpu"): "4"})
+    history = CapacityHistory().with_sample(CapacitySample(START, {GPU: "8"})).with_sample(other)
     assert history_record(history) == {
         "times": ["2026-11-18T16:00:00Z", "2026-11-18T16:01:00Z"],
         "series": [

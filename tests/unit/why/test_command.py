@@ -4,7 +4,7 @@ import pytest
 
 from reconciler.cli import execute
 from reconciler.cli.why import exit_code
-from reconciler.why.model import Reason, State, Story
+from reconciler.why.model import State, Story, StoryReason
 from tests.support import ROOT
 from tests.unit.why.situations import ONLY
 
@@ -35,5 +35,5 @@ def test_why_knows_the_clusters_of_the_fleet(capsys: pytest.CaptureFixture[str])
     ],
 )
 def test_exit_code_is_that_of_what_is_certain(states: tuple[State, ...], code: int) -> None:
-    told = [Story(cluster=ONLY, title="Job/team/a", reason=Reason(state, "")) for state in states]
+    told = [Story(cluster=ONLY, title="Job/team/a", reason=StoryReason(state, "")) for state in states]
     assert exit_code(told) == code
