@@ -116,6 +116,9 @@ def commit_statuses(status: FleetStatus) -> Iterator[CommitStatus]:
         yield CommitStatus(status.refused, CommitState.FAILURE, f"not followed: {status.problem}", context)
 
 
+_BEING_DELETED = frozenset({Reason.GOING, Reason.ENDING})
+
+
 @dataclass(frozen=True, slots=True)
 class _Trouble:
     result: Result
@@ -133,7 +136,8 @@ def _troubles(report: CycleReport) -> Iterator[_Trouble]:
     for outcome in report.outcomes:
         begun = (one for one in outcome.outcomes if one.is_waiting)
         yield from (_Trouble(Result.INCOMPLETE, outcome.name, f"{one.ref}: {one.problem}") for one in begun)
-    for change in report.plan.unfinished_removals:
+    # An object that is being deleted is the reason why others, which it refers to, are still in use.
+    for change in sorted(report.plan.unfinished_removals, key=lambda one: one.reason not in _BEING_DELETED):
         yield _Trouble(
             Result.INCOMPLETE, change.ref.cluster, "; ".join((f"{change.ref}: {change.reason}", *change.notes))
         )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from reconciler.effects.find import find_effects, may_have_effects
 from reconciler.effects.model import NO_EFFECTS, Effects, Impact
 from reconciler.kueue.reading import as_text, at
-from reconciler.pipeline.objects import observe_fleet_objects
+from reconciler.pipeline.objects import observe_queue_objects
 from reconciler.pipeline.observe import Connections
 from reconciler.plan.model import Change, Plan, Refusal, Refused
 from reconciler.spec.model import FleetSpec
@@ -17,7 +17,7 @@ def observe_effects(spec: FleetSpec, plan: Plan, connections: Connections) -> Ef
     """Live workloads and queues are listed only if the plan changes what decides about admission."""
     if not may_have_effects(plan):
         return NO_EFFECTS
-    return find_effects(spec, plan, observe_fleet_objects(spec, connections))
+    return find_effects(spec, plan, observe_queue_objects(spec, connections))
 
 
 def guard_disruption(spec: FleetSpec, plan: Plan, effects: Effects, confirmed: int | None = None) -> Plan:

@@ -20,6 +20,13 @@ from reconciler.state.observe import by_kind
 PARALLEL = 8
 # Always listed beside the kinds of Kueue. The kinds of other jobs follow from the owners of workloads.
 OTHER_KINDS: tuple[KindKey, ...] = (("", "Namespace"), ("", "Node"), ("batch", "Job"))
+ADMISSION_KINDS: tuple[KindKey, ...] = (
+    ("", "Namespace"),
+    *(
+        (GROUP, kind)
+        for kind in ("ClusterQueue", "LocalQueue", "Cohort", "ResourceFlavor", "AdmissionCheck", "Workload")
+    ),
+)
 
 
 class Listed(NamedTuple):
@@ -40,14 +47,24 @@ class Installation(NamedTuple):
 
 def observe_fleet_objects(spec: FleetSpec, connections: Connections) -> FleetObjects:
     """List all clusters in parallel. A cluster or kind that cannot be read is a gap, and not an empty list."""
+    return _observe_kinds(spec, connections, (*_wanted_kinds(), *_downsynced_kinds(spec)))
+
+
+def observe_queue_objects(spec: FleetSpec, connections: Connections) -> FleetObjects:
+    """List only what decides about admission: kfleet's account may list these kinds wherever it writes queues."""
+    return _observe_kinds(spec, connections, ADMISSION_KINDS, has_jobs=False)
+
+
+def _observe_kinds(
+    spec: FleetSpec, connections: Connections, kinds: tuple[KindKey, ...], *, has_jobs: bool = True
+) -> FleetObjects:
     lost = {gap.cluster: gap.why for gap in connections.gaps}
-    kinds = _downsynced_kinds(spec)
 
     def observe_one(cluster: Cluster) -> ClusterObjects:
         client = connections.clients.get(cluster.name)
         if client is None:
             return _unreachable(cluster, lost.get(cluster.name, "no connection"))
-        return _observe_cluster(cluster, client, kinds)
+        return _observe_cluster(cluster, client, kinds, has_jobs=has_jobs)
 
     with ThreadPoolExecutor(max(len(spec.clusters), 1)) as pool:
         seen = list(pool.map(observe_one, spec.clusters))
@@ -64,16 +81,19 @@ def _unreachable(cluster: Cluster, problem: str) -> ClusterObjects:
     return ClusterObjects(name=cluster.name, role=cluster.role, is_reachable=False, namespace=namespace, gaps=(gap,))
 
 
-def _observe_cluster(cluster: Cluster, client: ClusterClient, kinds: tuple[KindKey, ...]) -> ClusterObjects:
+def _observe_cluster(
+    cluster: Cluster, client: ClusterClient, kinds: tuple[KindKey, ...], *, has_jobs: bool
+) -> ClusterObjects:
     try:
         served = by_kind(client.discover())
     except ClusterError as error:
         return _unreachable(cluster, error.problem)
-    wanted = [served[key] for key in dict.fromkeys((*_wanted_kinds(), *kinds)) if key in served]
+    wanted = [served[key] for key in dict.fromkeys(kinds) if key in served]
     with ThreadPoolExecutor(PARALLEL) as pool:
         facts = pool.submit(_installation, client, cluster.kueue.namespace)
         first = list(pool.map(lambda versions: _list(client, versions[0]), wanted))
-        more = [served[key] for key in sorted(_owner_kinds(first)) if key in served]
+        owners = _owner_kinds(first) if has_jobs else ()
+        more = [served[key] for key in sorted(owners) if key in served]
         listed = [*first, *pool.map(lambda versions: _list(client, versions[0]), more)]
     return ClusterObjects(
         name=cluster.name,

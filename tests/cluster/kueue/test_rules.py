@@ -20,7 +20,8 @@ from tests.unit.lint.lint_findings import parse_snippet
 
 WEBHOOK = "admission webhook"
 # A version that Kueue never had has no address to be sent to, and the namespace of the other example is not here.
-EXAMPLES = [rule for rule in RULES if rule.id > "KF100" and rule.id != "KF112"]
+# Rules from KF200 on are about files and documents, which no server sees.
+EXAMPLES = [rule for rule in RULES if "KF100" < rule.id < "KF200" and rule.id != "KF112"]
 
 
 @pytest.fixture

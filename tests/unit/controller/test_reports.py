@@ -7,11 +7,12 @@ from reconciler.clients.forge import CommitState
 from reconciler.controller.cycle import CycleReport
 from reconciler.controller.revisions import Followed
 from reconciler.controller.status import LONGEST, FleetStatus, Result, commit_statuses, failed_status, status_of
-from reconciler.objects import Check, ClusterName, PreflightIssue
+from reconciler.kueue.kinds import GROUP
+from reconciler.objects import Check, ClusterName, PreflightIssue, Ref
 from reconciler.pipeline.model import Snapshot
 from reconciler.pipeline.render import Rendered
 from reconciler.plan.make import Comparison
-from reconciler.plan.model import Action, Plan
+from reconciler.plan.model import Action, Change, Plan, Reason
 from reconciler.plan.outcome import ClusterOutcome, Outcome
 from reconciler.render.compute import compute_desired
 from reconciler.report.health import HealthIssue
@@ -60,6 +61,19 @@ def test_write_that_failed_is_reported_with_its_object() -> None:
     assert next(commit_statuses(status)).state is CommitState.FAILURE
     broken = told(spec, PaperClusters(), [ClusterOutcome(HUB, problem="no inventory")])
     assert (broken.result, broken.message) == (Result.FAILED, "no inventory")
+
+
+def test_object_that_is_being_deleted_is_reported_before_those_that_wait_for_it() -> None:
+    spec = parse(QUEUE)
+    queue = Ref(HUB, GROUP, "ClusterQueue", "", "old")
+    local = Ref(HUB, GROUP, "LocalQueue", "team", "main")
+    held = Change(queue, Action.HOLD, Reason.IN_USE, 0)
+    ending = Change(local, Action.HOLD, Reason.GOING, 1, notes=("finalizers: example.org/wait",))
+    plan = plan_of(spec, applied_clusters(spec))
+    changed = replace(plan, clusters=(replace(plan.clusters[0], changes=(held, ending)),))
+    status = status_of(report_of(spec, changed), GOOD)
+    assert status.result is Result.INCOMPLETE
+    assert status.message == f"{local}: {Reason.GOING}; finalizers: example.org/wait"
 
 
 def test_refusal_is_reported() -> None:
