@@ -110,7 +110,7 @@ def _decisions(spec: FleetSpec, connections: Connections) -> Decisions:
     """Return what kfleet would do now with each job of KubeStellar; nothing if that could not be observed."""
     if not downsynced_queues(spec):
         return {}
-    look = observe_placements(spec, connections.clients, connections.removed, connections.lost)
+    look = observe_placements(spec, connections.clients, connections.removed, connections.lost, connections.unread)
     if look is None or look.gaps:
         return {}
     return {(one.job.ref.namespace, one.job.workload): one for one in decide_placements(spec, look)}
