@@ -47,18 +47,26 @@ class Installation(NamedTuple):
 
 def observe_fleet_objects(spec: FleetSpec, connections: Connections) -> FleetObjects:
     """List all clusters in parallel. A cluster or kind that cannot be read is a gap, and not an empty list."""
-    return _observe_kinds(spec, connections, (*_wanted_kinds(), *_downsynced_kinds(spec)))
+    return _observe_kinds(spec, connections, spec.clusters, (*_wanted_kinds(), *_downsynced_kinds(spec)))
 
 
 def observe_queue_objects(spec: FleetSpec, connections: Connections) -> FleetObjects:
-    """List only what decides about admission: kfleet's account may list these kinds wherever it writes queues."""
-    return _observe_kinds(spec, connections, ADMISSION_KINDS, has_jobs=False)
+    """List only what decides about admission: kfleet's account may list these kinds wherever it writes queues.
+
+    Clusters that git no longer names are listed too, because a plan can drain their queues.
+    """
+    return _observe_kinds(spec, connections, (*spec.clusters, *connections.removed), ADMISSION_KINDS, has_jobs=False)
 
 
 def _observe_kinds(
-    spec: FleetSpec, connections: Connections, kinds: tuple[KindKey, ...], *, has_jobs: bool = True
+    spec: FleetSpec,
+    connections: Connections,
+    clusters: tuple[Cluster, ...],
+    kinds: tuple[KindKey, ...],
+    *,
+    has_jobs: bool = True,
 ) -> FleetObjects:
-    lost = {gap.cluster: gap.why for gap in connections.gaps}
+    lost = {**connections.lost, **{gap.cluster: gap.why for gap in connections.gaps}}
 
     def observe_one(cluster: Cluster) -> ClusterObjects:
         client = connections.clients.get(cluster.name)
@@ -66,8 +74,8 @@ def _observe_kinds(
             return _unreachable(cluster, lost.get(cluster.name, "no connection"))
         return _observe_cluster(cluster, client, kinds, has_jobs=has_jobs)
 
-    with ThreadPoolExecutor(max(len(spec.clusters), 1)) as pool:
-        seen = list(pool.map(observe_one, spec.clusters))
+    with ThreadPoolExecutor(max(len(clusters), 1)) as pool:
+        seen = list(pool.map(observe_one, clusters))
     return FleetObjects(
         taken_at=connections.now,
         manager=spec.manager.name if spec.manager else None,
