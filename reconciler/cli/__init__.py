@@ -61,7 +61,8 @@ class LazyGroup(click.Group):
             raise EdgeError(f"kfleet {cmd_name}", f"the package {error.name} is not installed", hint) from error
         return found if isinstance(found, click.Command) else None
 
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[Any]]:
+    # Quoted, so that it is not evaluated: CompletionItem is generic only since click 8.5.
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem[Any]]":
         """Complete from the list above: importing every command would make completion noticeably slow."""
         names = [CompletionItem(name, help=text) for name, text in COMMANDS.items() if name.startswith(incomplete)]
         return [*names, *click.Command.shell_complete(self, ctx, incomplete)]

@@ -1,5 +1,6 @@
 """Shell completion, asked for as a shell does."""
 
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -41,6 +42,14 @@ def test_completion_of_each_shell_asks_kfleet(kfleet_in_process: Kfleet, shell: 
     answer = kfleet_in_process("completion", shell)
     assert answer.returncode == 0
     assert f"_KFLEET_COMPLETE={shell}_complete" in answer.stdout
+
+
+def test_kfleet_starts_with_a_click_whose_completion_items_are_not_generic(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are generic since click 8.5, and kfleet takes click 8.2."""
+    monkeypatch.setattr("click.shell_completion.CompletionItem", type("CompletionItem", (), {}))
+    spec = importlib.util.spec_from_file_location("old_click", cli.__file__)
+    assert spec and spec.loader
+    spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
 def test_bash_takes_the_completion() -> None:
