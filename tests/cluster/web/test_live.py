@@ -89,15 +89,17 @@ def test_dispatched_job_shows_its_worker_and_a_dead_worker_becomes_unknown(
         page = tab.show(f"jobs?queue={name}-q")
         expect(page.locator(".jobs .body .row:has-text('train')")).to_contain_text(f"on {name}-{worker}")
         page.get_by_role("link", name="Queues").click()
-        expect(page.locator(f".cluster-section:has-text('{name}-{dead}') .queue").first).to_contain_text("used")
+        section = page.locator(f".cluster-section:has(h2:text-is('{name}-{dead}'))")
+        expect(section.locator(".queue").first).to_contain_text("used")
         wide_live_fleet.sandbox.kill(f"{dead}/kube-apiserver")
         try:
             expect(page.locator("#banner")).to_contain_text(f"not seen: {name}-{dead}", timeout=60_000)
-            section = page.locator(f".cluster-section:has(h2:text-is('{name}-{dead}'))")
             expect(section.locator(".queue").first).to_contain_text("unknown")
             assert not re.search(r"\b0\b", section.inner_text().replace(name, ""))
             page.get_by_role("link", name="Fleet").click()
-            expect(page.locator(f".clusters .row:has-text('{name}-{dead}')")).to_contain_text("not seen")
+            # By its name: the manager's row names the dead worker too, as soon as Kueue has lost it.
+            row = page.locator(f".clusters .row:has(.name:text-is('{name}-{dead}'))")
+            expect(row).to_contain_text("not seen")
         finally:
             revive(wide_live_fleet.sandbox, dead)
         expect(page.locator("#banner")).not_to_contain_text("not seen", timeout=90_000)
