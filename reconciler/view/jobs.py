@@ -13,7 +13,7 @@ from reconciler.spec.kubestellar import CLUSTER_LABEL
 from reconciler.spec.model import FleetSpec, Tenant
 from reconciler.view.copies import Whereabouts, downsynced, multikueue
 from reconciler.view.live import Address, LiveCluster, name_of
-from reconciler.view.model import JobEntry
+from reconciler.view.model import JobCopy, JobEntry
 from reconciler.view.states import Standing, assigned_flavors, created_at, read_standing, requested
 
 WORKLOAD = "Workload"
@@ -32,25 +32,50 @@ class OwnedJob:
 
 
 def job_entries(spec: FleetSpec, lives: Lives, manager: ClusterName | None) -> Iterator[JobEntry]:
-    """Copies of the manager's workloads are part of its jobs. Others are jobs of their own."""
+    """Copies of one workload are one job: the manager's, or, where its workload is not in sight, that of a worker."""
     tenants = _tenants(spec)
     home = lives.get(manager) if manager else None
+    orphans = _orphans(lives, home)
     for live in lives.values():
         positions = find_positions(live)
         for address, workload in (live.workloads or {}).items():
-            if live is home or not _is_copy(live, home, address, workload):
+            copies = orphans.get(address, ()) if _has_origin(workload) else ()
+            if copies[0].cluster == live.name if copies else not _is_copy(live, home, address, workload):
                 entry = _entry(live, lives, workload, positions.get(address))
-                yield replace(entry, tenant=_tenant_of(entry, tenants))
+                yield replace(entry, tenant=_tenant_of(entry, tenants), copies=copies or entry.copies)
+
+
+def _orphans(lives: Lives, home: LiveCluster | None) -> Mapping[Address, tuple[JobCopy, ...]]:
+    """The copies whose origin is not in sight, with the one that runs first.
+
+    The manager was not observed, or its list is a moment older or newer than that of the workers.
+    """
+    known = (home.workloads or {}) if home else {}
+    found: dict[Address, list[JobCopy]] = {}
+    for live in lives.values():
+        for address, workload in (live.workloads or {}).items():
+            if live is not home and address not in known and _has_origin(workload):
+                state = read_standing(workload, owned_job(live, workload).manifest).state
+                found.setdefault(address, []).append(JobCopy(live.name, name_of(workload), state))
+    return {address: tuple(sorted(copies, key=_is_waiting)) for address, copies in found.items()}
+
+
+def _is_waiting(copy: JobCopy) -> bool:
+    return not (copy.state.is_started or copy.state.is_over)
 
 
 def _is_copy(live: LiveCluster, home: LiveCluster | None, address: Address, workload: Manifest) -> bool:
-    if home is None or home.workloads is None:
+    if live is home or home is None or home.workloads is None:
         return False
-    if ORIGIN in as_map(at(workload, "metadata", "labels")):
+    if _has_origin(workload):
         return address in home.workloads
     owned = owned_job(live, workload)
     is_placed = at(owned.manifest, "metadata", "labels", CLUSTER_LABEL) == live.name
     return is_placed and (owned.kind, (address[0], owned.name)) in home.jobs
+
+
+def _has_origin(workload: Manifest) -> bool:
+    return ORIGIN in as_map(at(workload, "metadata", "labels"))
 
 
 def _entry(live: LiveCluster, lives: Lives, workload: Manifest, position: int | None) -> JobEntry:

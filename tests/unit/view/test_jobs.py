@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from reconciler.snapshot.objects import ClusterObjects
 from reconciler.view.model import JobState
 from reconciler.view.record import view_record
 from tests.builders import Document, cpu_group, job, main_tenant, open_queue, spec_of
@@ -217,6 +218,24 @@ def test_copies_are_listed_while_the_manager_was_not_observed() -> None:
     view = view_of(lost_cluster("hub"), seen_cluster("west", *QUEUE, copy_of_it(*ADMITTED)))
     assert only_job(view).id == "west/team/wl"
     assert [gap.cluster for gap in view.gaps] == ["hub"]
+
+
+@pytest.mark.parametrize("manager", [lost_cluster("hub"), seen_cluster("hub", *SENT)])
+def test_copies_on_several_workers_without_a_job_on_the_manager_are_one_job(manager: ClusterObjects) -> None:
+    view = view_of(
+        manager,
+        seen_cluster("east", *QUEUE, copy_of_it()),
+        seen_cluster("west", *QUEUE, copy_of_it(*ADMITTED), running_job()),
+    )
+    found = only_job(view)
+    assert (found.cluster, found.state, found.runs_on) == ("west", "running", "west")
+    assert [(one.cluster, one.state) for one in found.copies or ()] == [("west", "running"), ("east", "pending")]
+
+
+def test_jobs_of_one_name_that_no_manager_sent_are_jobs_of_their_own() -> None:
+    mine, theirs = live_workload("wl", job="one"), live_workload("wl", job="one")
+    view = view_of(lost_cluster("hub"), seen_cluster("east", *QUEUE, mine), seen_cluster("west", *QUEUE, theirs))
+    assert [entry.id for entry in view.jobs] == ["east/team/wl", "west/team/wl"]
 
 
 def test_finished_job_says_where_it_ran() -> None:
