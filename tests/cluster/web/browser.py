@@ -3,12 +3,16 @@
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, Request, sync_playwright
+from playwright.sync_api import Browser, Page, Playwright, Request, expect, sync_playwright
+
+from tests.support import SLOWEST
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 CHROMIUM = "KFLEET_CHROMIUM"
@@ -20,29 +24,41 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
-HOW = f"no Chromium is on this machine: install the package `chromium`, or set {CHROMIUM} to the path of one"
+HOW = (
+    "no Chromium is on this machine, and neither apt-get nor Playwright could install one: install the package "
+    f"`chromium`, run `playwright install chromium`, or set {CHROMIUM} to the path of one"
+)
+# apt-get of another process may hold its lock.
+INSTALLS = (
+    ("apt-get", "-o", "DPkg::Lock::Timeout=300", "update"),
+    ("apt-get", "-o", "DPkg::Lock::Timeout=300", "install", "-y", "--no-install-recommends", "chromium"),
+)
+DOWNLOAD = (sys.executable, "-m", "playwright", "install", "chromium")
+PATIENCE = SLOWEST * 5_000  # milliseconds; only what fails waits that long
 
 
-def find_chromium() -> str:
-    """The one of the machine; root has it installed by apt-get where there is none."""
-    found = _known()
-    if not found and os.geteuid() == 0 and shutil.which("apt-get"):
-        for command in (["apt-get", "update"], ["apt-get", "install", "-y", "--no-install-recommends", "chromium"]):
+def find_chromium(playwright: Playwright) -> str:
+    """The one of the machine; root has it installed by apt-get where there is none, others get that of Playwright."""
+    if not _known(playwright) and os.geteuid() == 0 and shutil.which("apt-get"):
+        for command in INSTALLS:
             subprocess.run(command, check=False, capture_output=True)
-        found = _known()
+    if not _known(playwright):
+        subprocess.run(DOWNLOAD, check=False, capture_output=True)
+    found = _known(playwright)
     assert found, HOW
     return found
 
 
-def _known() -> str:
-    paths = (os.environ.get(CHROMIUM), *(shutil.which(name) for name in NAMES))
-    return next((path for path in paths if path), "")
+def _known(playwright: Playwright) -> str:
+    paths = (os.environ.get(CHROMIUM), *(shutil.which(name) for name in NAMES), playwright.chromium.executable_path)
+    return next((path for path in paths if path and Path(path).exists()), "")
 
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=find_chromium(), args=list(FLAGS))
+        browser = playwright.chromium.launch(executable_path=find_chromium(playwright), args=list(FLAGS))
         try:
             yield browser
         finally:
