@@ -1,7 +1,7 @@
 """The command `kfleet`: it parses arguments, prints results to stdout and messages to stderr, and sets the exit code.
 
-0  ok          2  changes found (plan, diff with --detailed-exitcode); also wrong usage
-1  error       3  refused by a guard        4  some clusters could not be observed or changed
+0  ok                          2  changes found (plan, diff with --detailed-exitcode)
+1  error, also wrong usage     3  refused by a guard       4  some clusters could not be observed or changed
 """
 
 import gc
@@ -15,6 +15,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from reconciler.errors import EdgeError, ExitCode, KfleetError, RefusedError
+from reconciler.text import suggest
 
 # The list that `kfleet --help` prints. A command's module has the command's name and is imported only when the command
 # runs, so listing stays fast whatever the commands import.
@@ -61,6 +62,14 @@ class LazyGroup(click.Group):
             raise EdgeError(f"kfleet {cmd_name}", f"the package {error.name} is not installed", hint) from error
         return found if isinstance(found, click.Command) else None
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
+            ctx.fail(f"no such command {name!r}{suggest(name, COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
     # Quoted, so that it is not evaluated: CompletionItem is generic only since click 8.5.
     def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem[Any]]":
         """Complete from the list above: importing every command would make completion noticeably slow."""
@@ -95,8 +104,7 @@ def execute(arguments: list[str]) -> int:
     try:
         answer = kfleet.main(arguments, prog_name="kfleet", standalone_mode=False)
     except click.ClickException as error:
-        error.show()
-        return error.exit_code
+        return _report_usage(error)
     except (KeyboardInterrupt, click.exceptions.Abort):
         _say("interrupted")
         return ExitCode.INTERRUPTED
@@ -112,6 +120,16 @@ def execute(arguments: list[str]) -> int:
             raise
         return _report([error for error in found if isinstance(error, KfleetError)])
     return answer if isinstance(answer, int) else ExitCode.OK
+
+
+def _report_usage(error: click.ClickException) -> int:
+    """Wrong usage is an error: 2 is `changes found`, and a script must not take a mistyped option for changes."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()
+    else:
+        context = error.ctx if isinstance(error, click.UsageError) else None
+        _say(error.format_message(), f"{context.command_path} --help" if context else "")
+    return ExitCode.ERROR
 
 
 def _report(errors: list[KfleetError]) -> int:

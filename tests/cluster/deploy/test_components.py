@@ -86,12 +86,12 @@ def job_of(folder: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
 @pytest.mark.usefixtures("_programs")
 def test_job_of_apply_gives_up_where_the_next_try_would_say_the_same() -> None:
-    """1 is an error; 2 is wrong usage, as apply has no other meaning of it."""
+    """1 is an error or wrong usage; apply never ends with 2."""
     _, job = job_of("cronjob")
     lost, final = job["podFailurePolicy"]["rules"]
     assert lost["action"] == "Ignore" and lost["onPodConditions"] == [{"type": "DisruptionTarget", "status": "True"}]
     assert final["action"] == "FailJob" and final["onExitCodes"]["operator"] == "In"
-    assert final["onExitCodes"]["values"] == [ExitCode.ERROR, ExitCode.CHANGES, ExitCode.REFUSED]
+    assert final["onExitCodes"]["values"] == [ExitCode.ERROR, ExitCode.REFUSED]
     assert ExitCode.INCOMPLETE not in final["onExitCodes"]["values"] and job["backoffLimit"] > 0
     (container,) = job["template"]["spec"]["containers"]
     assert final["onExitCodes"]["containerName"] == container["name"]

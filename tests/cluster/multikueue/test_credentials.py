@@ -280,7 +280,7 @@ def test_worker_that_gives_no_token_fails_its_own_secret_only(sent: LiveFleet) -
 
 def test_rotation_refuses_a_worker_that_it_does_not_know(sent: LiveFleet) -> None:
     answer = sent.run("credentials rotate", "nowhere")
-    assert answer.code == 2
+    assert answer.code == 1
     assert f"kfleet issues no token for 'nowhere'; only for: {sent.name}-worker1, {sent.name}-worker2" in answer.err
 
 

@@ -18,10 +18,21 @@ def test_help_lists_every_command(kfleet: Kfleet) -> None:
     assert all(name in answer.stdout for name in cli.COMMANDS)
 
 
-def test_unknown_command_is_wrong_usage(kfleet: Kfleet) -> None:
-    answer = kfleet("frobnicate")
-    assert answer.returncode == 2
-    assert "frobnicate" in answer.stderr and "Traceback" not in answer.stderr
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        ("frobnicate", "error: no such command 'frobnicate'\nhint:  kfleet --help\n"),
+        ("aply", "error: no such command 'aply'; did you mean apply?\nhint:  kfleet --help\n"),
+        ("get queues --alnamespaces", "hint:  kfleet get --help\n"),
+        ("render --cluster nowhere", "nowhere"),
+        ("", "Usage: kfleet"),
+    ],
+)
+def test_wrong_usage_is_an_error_and_not_changes(typed: str, message: str, kfleet: Kfleet) -> None:
+    """2 is what `diff --detailed-exitcode` and `plan --detailed-exitcode` say of changes."""
+    answer = kfleet(*typed.split())
+    assert answer.returncode == 1
+    assert message in answer.stderr and "Traceback" not in answer.stderr
 
 
 def test_version_is_there_for_machines(kfleet: Kfleet) -> None:

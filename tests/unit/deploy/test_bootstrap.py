@@ -25,4 +25,4 @@ def test_bootstrap_manager_prints_what_deploy_holds(kfleet_in_process: Kfleet) -
 
 def test_bootstrap_refuses_a_name_that_no_object_can_have(kfleet_in_process: Kfleet) -> None:
     answer = kfleet_in_process("bootstrap", "worker", "East_1")
-    assert answer.returncode == 2 and "'East_1' does not consist of" in answer.stderr
+    assert answer.returncode == 1 and "'East_1' does not consist of" in answer.stderr

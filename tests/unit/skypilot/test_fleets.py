@@ -157,5 +157,5 @@ def test_render_prints_the_config_of_one_team(kfleet_in_process: Kfleet) -> None
         "kubernetes": {"kueue": {"local_queue_name": "team2"}}
     }
     wrong = kfleet_in_process(*example, "team3")
-    assert wrong.returncode == 2
+    assert wrong.returncode == 1
     assert "no team 'team3' uses SkyPilot; teams that do: team1, team2" in wrong.stderr
