@@ -216,6 +216,7 @@ def kfleet() -> Kfleet:
     def run(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [kfleet_program(), *arguments],
+            stdin=subprocess.DEVNULL,  # whoever runs the tests may sit at a terminal, and is not asked
             capture_output=True,
             text=True,
             check=False,

@@ -45,7 +45,13 @@ def seen_at_a_terminal(*arguments: str) -> str:
     """What a person sees of a command, beside its results."""
     ours, theirs = pty.openpty()
     settings = os.environ | {"TERM": "xterm", "COLUMNS": "120"}
-    process = subprocess.Popen([kfleet_program(), *arguments], stdout=subprocess.DEVNULL, stderr=theirs, env=settings)
+    process = subprocess.Popen(
+        [kfleet_program(), *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+        env=settings,
+    )
     os.close(theirs)
     shown = read_until(ours)
     process.wait(timeout=120)

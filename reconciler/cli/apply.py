@@ -1,11 +1,13 @@
 """`kfleet apply`: write the fleet's objects to the clusters."""
 
 import json
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,29 +15,35 @@ import click
 
 from reconciler.apply.retry import RETRIED_FOR
 from reconciler.cli.options import (
+    Planned,
     accept_source_option,
     capacity_options,
     commit_options,
     confirm_evictions_option,
     load_or_stop,
     plan_shown,
+    quiet_option,
     timeout_option,
 )
 from reconciler.cli.output import count_changes, paint, shown_work, verbose_option
 from reconciler.errors import EdgeError, RefusedError
+from reconciler.objects import ClusterName
 from reconciler.pipeline.apply import apply as apply_plan
 from reconciler.pipeline.apply import writing
 from reconciler.pipeline.capacity import ObserveOptions
 from reconciler.pipeline.load import Source, committed
 from reconciler.pipeline.observe import connect
 from reconciler.pipeline.report import wait_for_health
+from reconciler.pipeline.scope import Scope
 from reconciler.plan.model import Plan
 from reconciler.plan.outcome import ClusterOutcome, outcome_record
 from reconciler.plan.record import FORMAT, find_moves, plan_record
 from reconciler.report.effects import effects_lines
 from reconciler.report.health import HealthIssue
 from reconciler.report.text import apply_exit_code, outcome_text, plan_text
+from reconciler.spec.model import FleetSpec
 from reconciler.spec.schema import schema_folder
+from reconciler.text import suggest
 
 Outcomes = tuple[ClusterOutcome, ...]
 
@@ -44,6 +52,7 @@ _MAKE_ONE = "create one with: kfleet plan --out FILE"
 
 @click.command()
 @commit_options
+@quiet_option
 @capacity_options
 @timeout_option
 @verbose_option
@@ -75,6 +84,17 @@ _MAKE_ONE = "create one with: kfleet plan --out FILE"
     show_default=True,
     help="json prints one document after the last write: the plan and its outcome.",
 )
+@click.option(
+    "--cluster", "clusters", multiple=True, metavar="NAME", help="Change only this cluster (repeatable): a canary."
+)
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="GLOB",
+    help="Change only objects that match cluster/Kind/namespace/name, and what they need (repeatable).",
+)
+@click.option("--dry-run", "is_dry", is_flag=True, help="Show what would be written, with all guards; write nothing.")
+@click.option("-y", "--yes", "is_sure", is_flag=True, help="Do not ask on a terminal.")
 @click.option("--confirm-deletes", type=int, metavar="N", help="Allow exactly N deletes, overriding the policy.")
 @confirm_evictions_option
 @accept_source_option
@@ -88,58 +108,116 @@ def apply(
     saved: str | None,
     is_uncommitted: bool,
     output: str,
+    clusters: tuple[str, ...],
+    only: tuple[str, ...],
+    is_dry: bool,
+    is_sure: bool,
     confirm_deletes: int | None,
     confirm_evictions: int | None,
     is_accepted: bool,
 ) -> int:
     """Apply the fleet in git to the clusters.
 
-    Applies a commit: HEAD, or --revision. Refuses a working tree with uncommitted changes.
+    Applies a commit: HEAD, or --revision. Refuses a working tree with uncommitted changes. Asks on a terminal before it
+    writes, unless --yes or a saved plan is given. With --cluster or --only it also creates what the selected objects
+    need, and refuses if that is on a cluster that is not selected.
 
     \b
     Examples:
       kfleet apply --overlay prod
       kfleet apply --plan plan.json
-      kfleet apply -o json | jq .outcomes
+      kfleet apply --cluster cnaf-cpu --dry-run
+      kfleet apply --only '*/ClusterQueue/gpu'
+      kfleet apply --yes -o json | jq .outcomes
 
     \b
     Exit codes:
-      0  converged
-      3  refused by a guard; nothing was written where it refused; if it refused too many deletes, nothing was deleted
+      0  converged; with --dry-run: nothing keeps it from being applied
+      3  refused by a guard or by you; nothing was written where it refused; of too many deletes, nothing was deleted
       4  some clusters could not be observed or changed, or an object that has to be deleted still exists
     """
     started = time.monotonic()
     source = replace(source, is_identified=True, is_accepted=is_accepted)
-    is_text = output == "text"
     record = read_record(Path(saved)) if saved else None
     if record is not None:
         source = replace(source, overlay=record["overlay"])
     revision = load_or_stop(source if is_uncommitted else committed(source))
+    scope = read_scope(revision.spec, clusters, only, saved)
     with closing(connect(revision.spec, timedelta(seconds=timeout))) as connections:
+        make_plan = partial(
+            plan_shown,
+            revision,
+            connections.remembering(),  # only for the plan: its answers are old after the first write
+            looking,
+            confirm_deletes,
+            confirmed_evictions=confirm_evictions,
+            is_verbose=is_verbose,
+            scope=scope,
+        )
+        if is_dry:
+            return _dry_run(make_plan(), record, source.overlay, output)
         with writing(revision.spec, connections, timedelta(seconds=retry_for)) as policy:
-            reading = connections.remembering()  # only for the plan: its answers are old after the first write
-            planned = plan_shown(
-                revision,
-                reading,
-                looking,
-                confirm_deletes,
-                confirmed_evictions=confirm_evictions,
-                is_verbose=is_verbose,
-                is_applying=True,
-            )
-            rendered, made = planned.rendered, planned.plan
-            if record is not None:
-                refuse_moved(record, plan_record(made, source.overlay))
-            if is_text:
-                click.echo(plan_text(made, paint, effects=tuple(effects_lines(planned.effects, paint))))
+            planned = _show(make_plan(is_applying=True), record, source.overlay, output)
+            if not (is_sure or saved):
+                ask(planned, output)
             with shown_work(is_verbose=is_verbose) as report:
-                outcomes = apply_plan(rendered, connections, made, policy, count_changes(made, report))
-        health_issues = wait_for_health(rendered, connections, timedelta(seconds=wait if made.has_work else 0))
-    took = f"{time.monotonic() - started:.1f} s"
-    click.echo(
-        _text(outcomes, health_issues, took) if is_text else _json(made, source.overlay, outcomes, health_issues)
-    )
-    return apply_exit_code(made, outcomes)
+                tell = count_changes(planned.plan, report)
+                outcomes = apply_plan(planned.rendered, connections, planned.plan, policy, tell)
+        seconds = timedelta(seconds=wait if planned.plan.has_work else 0)
+        health_issues = wait_for_health(planned.rendered, connections, seconds)
+    if output == "text":
+        click.echo(_text(outcomes, health_issues, f"{time.monotonic() - started:.1f} s"))
+    else:
+        click.echo(_json(planned.plan, source.overlay, outcomes, health_issues))
+    return apply_exit_code(planned.plan, outcomes)
+
+
+def read_scope(
+    spec: FleetSpec, clusters: tuple[str, ...], patterns: tuple[str, ...], saved: str | None = None
+) -> Scope:
+    if saved and (clusters or patterns):
+        raise click.UsageError("--plan applies a whole plan; --cluster and --only select a part of a new one")
+    known = [cluster.name for cluster in spec.clusters]
+    for name in clusters:
+        if name not in known:
+            raise click.BadParameter(
+                f"no cluster {name!r}{suggest(name, known)}; there are: {', '.join(known)}", param_hint="--cluster"
+            )
+    return Scope(clusters=tuple(map(ClusterName, clusters)), patterns=patterns)
+
+
+def _show(planned: Planned, record: Mapping[str, Any] | None, overlay: str, output: str) -> Planned:
+    """Print the plan, unless it is another one than a person has reviewed and saved."""
+    if record is not None:
+        refuse_moved(record, plan_record(planned.plan, overlay))
+    if output == "text":
+        click.echo(_plan_text(planned))
+    return planned
+
+
+def _dry_run(planned: Planned, record: Mapping[str, Any] | None, overlay: str, output: str) -> int:
+    _show(planned, record, overlay, output)
+    if output == "json":
+        click.echo(json.dumps(plan_record(planned.plan, overlay), indent=2))
+    click.secho("dry run: nothing was written", dim=True, err=True)
+    return apply_exit_code(planned.plan, ())
+
+
+def _plan_text(planned: Planned) -> str:
+    return plan_text(planned.plan, paint, effects=tuple(effects_lines(planned.effects, paint)))
+
+
+def ask(planned: Planned, output: str) -> None:
+    """Ask a person at a terminal; in a pipeline there is no one to ask.
+
+    The lease is held meanwhile, so that the answer is about what is written.
+    """
+    if not (planned.plan.has_work and sys.stdin.isatty()):
+        return
+    if output != "text":
+        click.echo(_plan_text(planned), err=True)
+    if not click.confirm("Apply this plan?", err=True):
+        raise RefusedError("the answer was no: nothing was written")
 
 
 def _text(outcomes: Outcomes, health_issues: Sequence[HealthIssue], took: str) -> str:

@@ -7,7 +7,15 @@ from datetime import datetime, timedelta
 
 import click
 
-from reconciler.cli.options import commit_options, load_or_stop, opened, plan_shown, source_options, timeout_option
+from reconciler.cli.options import (
+    commit_options,
+    load_or_stop,
+    opened,
+    plan_shown,
+    quiet_option,
+    source_options,
+    timeout_option,
+)
 from reconciler.cli.output import paint, verbose_option
 from reconciler.errors import ExitCode
 from reconciler.multikueue.observe import sent_workers
@@ -65,6 +73,7 @@ def list_credentials(source: Source, timeout: float, output: str) -> int:
 @credentials.command()
 @click.argument("workers", nargs=-1, metavar="[WORKER]...")
 @commit_options
+@quiet_option
 @timeout_option
 @verbose_option
 @click.option(

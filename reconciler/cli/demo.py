@@ -38,7 +38,7 @@ def demo(ctx: click.Context, is_kept: bool) -> None:
         _title("Show what would change: queues on the workers, queues and credentials for each worker on the manager")
         _kfleet(plan, repository, "--only", "*/ClusterQueue/*", "--only", "*/Secret/*", "--only", "*/ServiceAccount/*")
         _title("Apply it")
-        _kfleet(apply, repository, "--wait", "20")
+        _kfleet(apply, repository, "--yes", "--wait", "20")
         _title("Submit jobs on the manager, one of them with GPUs, which only worker2 has")
         run_jobs(state)
         _show_fleet(repository)

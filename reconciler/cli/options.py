@@ -1,5 +1,6 @@
 """The options that select the fleet to read, the same for every command."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from reconciler.capacity.model import ObservedCapacity
 from reconciler.cli.output import shown_work
 from reconciler.effects.model import NO_EFFECTS, Effects
 from reconciler.errors import EdgeError
+from reconciler.lint.model import Severity
 from reconciler.objects import ClusterName
 from reconciler.pipeline.capacity import OBSERVE_FOR, ObserveOptions
 from reconciler.pipeline.compare import compare
@@ -24,6 +26,7 @@ from reconciler.pipeline.observe import Connections, observe
 from reconciler.pipeline.plan import plan, preflight
 from reconciler.pipeline.recording import connect_once, connect_recorded
 from reconciler.pipeline.render import Rendered, render
+from reconciler.pipeline.scope import WHOLE, Scope
 from reconciler.plan.make import Comparison
 from reconciler.plan.model import Plan
 from reconciler.snapshot.recording import Recording, unpacked
@@ -31,6 +34,8 @@ from reconciler.spec.files import FleetFiles
 from reconciler.spec.model import FleetSpec
 
 MOST_SKIPPED_SHOWN = 5
+_QUIET = "kfleet.quiet"
+_KUBECONFIG = "KUBECONFIG"
 _REPO = click.option("--repo", default=".", show_default=True, help="Repository: a path, or an https, ssh or file URL.")
 _PLACE = (
     click.option("--path", default="fleet", show_default=True, help="Folder of the fleet, in a repository or not."),
@@ -52,9 +57,28 @@ snapshot_option = click.option(
 )
 
 
+def _remember_quiet(context: click.Context, _option: click.Parameter, is_quiet: bool) -> None:
+    context.find_root().meta[_QUIET] = is_quiet
+
+
+quiet_option = click.option(
+    "-q",
+    "--quiet",
+    is_flag=True,
+    expose_value=False,
+    callback=_remember_quiet,
+    help="Print no lint warnings and no notes about the files; errors are always printed.",
+)
+
+
+def is_quiet() -> bool:
+    context = click.get_current_context(silent=True)
+    return bool(context and context.find_root().meta.get(_QUIET))
+
+
 def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the four options to a read-only command, as one argument `source`."""
-    return _with_options(command, "the working tree")
+    """Add the options to a read-only command, as one argument `source`."""
+    return _with_options(quiet_option(command), "the working tree")
 
 
 def commit_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -89,7 +113,7 @@ accept_source_option = click.option(
     is_flag=True,
     help="Accept this repository, folder and overlay although another source was applied last.",
 )
-timeout_option = click.option(
+_timeout_option = click.option(
     "--cluster-timeout",
     "timeout",
     type=click.FloatRange(min=0.1),
@@ -100,12 +124,42 @@ timeout_option = click.option(
 )
 
 
+def _use_kubeconfig(context: click.Context, _option: click.Parameter, path: str | None) -> None:
+    """Set the variable while the command runs: plugins of the kubeconfig inherit it, as they do from kubectl."""
+    if path is None:
+        return
+    before = os.environ.get(_KUBECONFIG)
+    os.environ[_KUBECONFIG] = path
+
+    @context.call_on_close
+    def restore() -> None:
+        if before is None:
+            del os.environ[_KUBECONFIG]
+        else:
+            os.environ[_KUBECONFIG] = before
+
+
+kubeconfig_option = click.option(
+    "--kubeconfig",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    expose_value=False,
+    callback=_use_kubeconfig,
+    help="File with the contexts of clusters that name no kubeconfig. [default: $KUBECONFIG, or ~/.kube/config]",
+)
+
+
+def timeout_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add what every command that contacts clusters takes: the argument `timeout`, and a kubeconfig."""
+    return _timeout_option(kubeconfig_option(command))
+
+
 def read_and_tell(source: Source) -> FleetFiles:
     """Read the files, and print their revision to stderr: a working tree may contain uncommitted changes."""
     files = read_files(source)
     where = f"revision {files.revision[:12]}" if files.revision else "working tree (uncommitted)"
     click.secho(f"{files.origin}: {where}", dim=True, err=True)
-    if files.skipped:
+    if files.skipped and not is_quiet():
         click.secho(f"note: {skipped_text(files)}", fg="yellow", err=True)
     return files
 
@@ -118,13 +172,14 @@ def skipped_text(files: FleetFiles) -> str:
 
 
 def load_or_stop(source: Source) -> Revision:
-    """Load the revision. Errors stop the command, warnings are printed."""
+    """Load the revision. Errors stop the command; warnings are printed, unless the command is quiet."""
     return accepted(stop_on_errors(load_files(read_and_tell(source), source.overlay)), source)
 
 
 def stop_on_errors(revision: Revision) -> Revision:
     for finding in revision.findings:
-        click.echo(finding_text(finding), err=True)
+        if finding.severity is Severity.ERROR or not is_quiet():
+            click.echo(finding_text(finding), err=True)
     if revision.errors:
         raise click.exceptions.Exit(1)
     return revision
@@ -222,6 +277,7 @@ def plan_shown(
     rotations: frozenset[ClusterName] = frozenset(),
     is_verbose: bool = False,
     is_applying: bool = False,
+    scope: Scope = WHOLE,
 ) -> Planned:
     """Observe, render, compare and plan, with progress on the terminal."""
     with shown_work(is_verbose=is_verbose) as report:
@@ -232,7 +288,7 @@ def plan_shown(
             tell_conditions(rendered)
         comparison = compare(rendered, connections, report, is_applying=is_applying)
         issues = preflight(rendered, comparison.views, connections.clients, connections.opener)
-        made = plan(rendered, comparison, issues, confirmed_deletes=confirmed_deletes)
+        made = plan(rendered, comparison, issues, confirmed_deletes=confirmed_deletes, scope=scope)
         effects = observe_effects(rendered.spec, made, connections)
     guarded = guard_disruption(rendered.spec, made, effects, confirmed_evictions)
     return Planned(rendered, comparison, guarded, effects)

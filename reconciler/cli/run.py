@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from reconciler.cli.options import accept_source_option, commit_options
+from reconciler.cli.options import accept_source_option, commit_options, kubeconfig_option
 from reconciler.cli.output import set_up_logs
 from reconciler.controller.loop import RunSettings, run_loop
 from reconciler.controller.revisions import Trust
@@ -28,6 +28,7 @@ def _seconds(name: str, default: float, text: str, *, least: float = 1) -> Decor
 
 @click.command()
 @commit_options
+@kubeconfig_option
 @_seconds("--cluster-timeout", 5, "How long to wait for a response of a cluster.", least=0.1)
 @_seconds("--interval", 60, "How often to reconcile when nothing happens.")
 @_seconds("--git-interval", 30, "How often to check for a new commit.")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import click
 
-from reconciler.cli.options import finding_text, read_and_tell, source_options
+from reconciler.cli.options import finding_text, is_quiet, read_and_tell, source_options
 from reconciler.errors import ExitCode
 from reconciler.lint.model import Finding, Severity
 from reconciler.pipeline.load import Source, load_files, unreadable
@@ -68,7 +68,8 @@ def _find(files: FleetFiles, overlay: str) -> tuple[Finding, ...]:
 def _print_text(findings: Iterable[Finding]) -> None:
     counted = list(findings)
     for finding in counted:
-        click.echo(finding_text(finding))
+        if finding.severity is Severity.ERROR or not is_quiet():
+            click.echo(finding_text(finding))
     errors = sum(finding.severity is Severity.ERROR for finding in counted)
     summary = f"{_count(errors, 'error')}, {_count(len(counted) - errors, 'warning')}"
     click.secho(summary, fg="red" if errors else "green", bold=True)

@@ -11,6 +11,7 @@ from reconciler.multikueue.preflight import PreflightFacts
 from reconciler.objects import ClusterName, PreflightIssue
 from reconciler.pipeline.observe import Opener
 from reconciler.pipeline.render import Rendered
+from reconciler.pipeline.scope import WHOLE, Scope, scoped
 from reconciler.plan.make import Comparison, make_plan
 from reconciler.plan.model import Plan
 from reconciler.plan.preflight import run_preflight, unlisted_permissions
@@ -24,8 +25,10 @@ def plan(
     preflight_issues: tuple[PreflightIssue, ...] = (),
     *,
     confirmed_deletes: int | None = None,
+    scope: Scope = WHOLE,
 ) -> Plan:
-    return make_plan(rendered.spec, comparison, preflight_issues, confirmed_deletes=confirmed_deletes)
+    made = make_plan(rendered.spec, comparison, preflight_issues, confirmed_deletes=confirmed_deletes)
+    return scoped(made, scope, rendered.spec, comparison.views, confirmed_deletes)
 
 
 def preflight(

@@ -153,7 +153,7 @@ def hold_dependants(
     """Hold changes that refer to a refused object, or to an object that is held for this reason."""
     known = list(changes)
     stopped = {(ref.kind, ref.name): ref for ref in refused}
-    needs = {change.ref: _needs(change.ref, wanted[change.ref]) for change in known if stopped and _is_write(change)}
+    needs = {change.ref: needs_of(change.ref, wanted[change.ref]) for change in known if stopped and _is_write(change)}
     while held := {ref: stopped[name] for ref, names in needs.items() if (name := _first(names, stopped))}:
         known = [_held(change, held[change.ref]) if change.ref in held else change for change in known]
         stopped = {(ref.kind, ref.name): ref for ref in held}
@@ -169,7 +169,8 @@ def _first(names: frozenset[Name], stopped: Mapping[Name, Ref]) -> Name | None:
     return min(names & stopped.keys(), default=None)
 
 
-def _needs(ref: Ref, manifest: Manifest) -> frozenset[Name]:
+def needs_of(ref: Ref, manifest: Manifest) -> frozenset[Name]:
+    """The kind and name of every object of its cluster that an object needs in order to be written or to work."""
     role = as_map(manifest.get("roleRef"))
     more = [
         ("Namespace", ref.namespace),

@@ -135,6 +135,7 @@ class Refused(StrEnum):
     CYCLE = "no write order avoids a cycle of cohorts"
     UNREADY = "the manager's Kueue would lose workers that run jobs"
     CONFIGURATION = "Kueue would not start with this Configuration"
+    SCOPE = "the selection leaves out what it needs"
     DISRUPTION = "the plan evicts more workloads than the policy allows"
 
 

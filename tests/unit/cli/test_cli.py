@@ -1,6 +1,7 @@
 """The command line: messages, exit codes, formats."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,8 @@ import pytest
 from reconciler import cli
 from reconciler.errors import ClusterError, EdgeError, KfleetError, RefusedError, SourceLocation, SpecError
 from tests.support import ROOT, Kfleet
+
+CONTACTING = {"apply", "check", "get", "observe", "plan", "preflight", "run", "snapshot", "status", "ui", "why"}
 
 
 def test_help_lists_every_command(kfleet: Kfleet) -> None:
@@ -83,3 +86,72 @@ def test_defect_is_not_hidden_behind_a_message(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(cli.kfleet, "main", fail)
     with pytest.raises(ExceptionGroup):
         cli.execute([])
+
+
+WARNED = """\
+apiVersion: kfleet.dev/v1alpha1
+kind: Fleet
+metadata: {name: test}
+---
+apiVersion: kfleet.dev/v1alpha1
+kind: Cluster
+metadata: {name: one}
+spec: {role: standalone, access: {context: here}}
+---
+apiVersion: kfleet.dev/v1alpha1
+kind: Flavor
+metadata: {name: idle}
+spec: {capacity: {source: static, resources: {cpu: 1}}}
+"""
+
+
+@pytest.fixture
+def warned(tmp_path: Path) -> Path:
+    (tmp_path / "fleet").mkdir()
+    (tmp_path / "fleet" / "fleet.yaml").write_text(WARNED)
+    (tmp_path / "fleet" / "notes.txt").write_text("not read")
+    return tmp_path
+
+
+def test_quiet_command_leaves_out_warnings_and_notes(warned: Path, kfleet_in_process: Kfleet) -> None:
+    loud = kfleet_in_process("render", "--repo", str(warned))
+    quiet = kfleet_in_process("render", "--repo", str(warned), "-q")
+    assert "warning: " in loud.stderr and "notes.txt" in loud.stderr
+    assert "warning: " not in quiet.stderr and "notes.txt" not in quiet.stderr
+    assert (loud.stdout, loud.returncode) == (quiet.stdout, quiet.returncode)
+    counted = kfleet_in_process("validate", "--repo", str(warned), "-q").stdout
+    assert counted.startswith("0 errors, ") and not counted.startswith("0 errors, 0")
+
+
+def test_quiet_command_prints_errors(warned: Path, kfleet_in_process: Kfleet) -> None:
+    (warned / "fleet" / "queue.yaml").write_text(
+        "apiVersion: kfleet.dev/v1alpha1\nkind: Tenant\nmetadata: {name: a}\nspec: {namespaces: [a], queue: nowhere}\n"
+    )
+    answer = kfleet_in_process("render", "--repo", str(warned), "-q")
+    assert answer.returncode == 1 and "there is no Queue" in answer.stderr
+
+
+def test_kubeconfig_of_the_option_is_read_and_forgotten(
+    warned: Path, kfleet_in_process: Kfleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", "/of/the/shell")
+    chosen = warned / "chosen"
+    chosen.write_text("apiVersion: v1\nkind: Config\ncontexts: []\n")
+    answer = kfleet_in_process("status", "--repo", str(warned), "--kubeconfig", str(chosen))
+    assert f"no context 'here' in {chosen}; there are: none" in answer.stdout + answer.stderr
+    assert os.environ["KUBECONFIG"] == "/of/the/shell"
+    missing = kfleet_in_process("status", "--kubeconfig", str(warned / "missing"))
+    assert missing.returncode == 1 and "does not exist" in missing.stderr
+
+
+@pytest.mark.parametrize("command", [name for name in cli.COMMANDS if name in CONTACTING])
+def test_every_command_that_contacts_clusters_takes_a_kubeconfig(command: str) -> None:
+    found = cli.kfleet.get_command(None, command)  # type: ignore[arg-type]
+    assert found is not None
+    names = {option for parameter in found.params for option in parameter.opts}
+    assert {"--kubeconfig"} <= names
+
+
+def test_apply_suggests_a_cluster(warned: Path, kfleet_in_process: Kfleet) -> None:
+    unknown = kfleet_in_process("apply", "--repo", str(warned), "--working-tree", "--cluster", "won")
+    assert unknown.returncode == 1 and "no cluster 'won'; did you mean one?; there are: one" in unknown.stderr

@@ -76,10 +76,10 @@ def test_jobs_of_unreachable_clusters_are_not_reported_as_none(capsys: Capture) 
 @pytest.mark.parametrize(
     ("arguments", "code", "problem"),
     [
-        (("nodes",), 2, "'nodes' is not a kind; there are clusters, queues, cohorts, jobs, pools, tenants and all"),
-        (("jobs", "-A", "-n", "a"), 2, "--all-namespaces and --namespace exclude each other"),
-        (("jobs", "-w", "-o", "json"), 2, "--watch shows a table"),
-        (("all", "--sort-by", "name"), 2, "name one kind"),
+        (("nodes",), 1, "'nodes' is not a kind; there are clusters, queues, cohorts, jobs, pools, tenants and all"),
+        (("jobs", "-A", "-n", "a"), 1, "--all-namespaces and --namespace exclude each other"),
+        (("jobs", "-w", "-o", "json"), 1, "--watch shows a table"),
+        (("all", "--sort-by", "name"), 1, "name one kind"),
         (("jobs", "--cluster", "north"), 1, "no cluster north in the fleet"),
         (("tenants", "nothing"), 1, "tenant nothing: not found"),
         (("queues", "--sort-by", "size"), 1, "queues have no such field"),

@@ -145,5 +145,5 @@ def test_render_writes_for_the_version_of_the_cluster(example: Path, version: st
 )
 @pytest.mark.usefixtures("example")
 def test_render_of_wrong_usage_says_what_there_is(arguments: list[str], message: str, capsys: Capture) -> None:
-    assert cli.execute(["render", *arguments]) == 2
+    assert cli.execute(["render", *arguments]) == 1
     assert message in capsys.readouterr().err
