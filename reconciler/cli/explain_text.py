@@ -8,9 +8,10 @@ import click
 
 from reconciler.cli.explain_fields import SPEC, Field, api_version, fields_of
 from reconciler.errors import KfleetError
-from reconciler.lint.catalog import RULES
 from reconciler.lint.docs import shortened
+from reconciler.lint.examples import example_of
 from reconciler.lint.model import Rule
+from reconciler.lint.run import RULES
 
 INDENT = "  "
 LABEL_WIDTH = 10
@@ -128,7 +129,7 @@ def _rule_text(rule: Rule, width: int) -> str:
     lines = [f"{_bold('RULE'.ljust(LABEL_WIDTH))}{rule.id}", f"{_bold('SEVERITY'.ljust(LABEL_WIDTH))}{rule.severity}"]
     for label, text in (("TITLE", rule.title), ("WHY", rule.why)):
         lines += ["", _bold(label), *wrapped(text, width, INDENT)]
-    for label, example in (("BAD", shortened(rule.bad)), ("GOOD", shortened(rule.good))):
+    for label, example in (("BAD", shortened(example_of(rule.id).bad)), ("GOOD", shortened(example_of(rule.id).good))):
         lines += ["", _bold(label), textwrap.indent(example.strip("\n"), INDENT)] if example else []
     return "\n".join([*lines, "", _bold("SILENCE"), *wrapped(_silence(rule), width, INDENT)])
 
@@ -149,7 +150,7 @@ def _rule_json(rule: Rule) -> Mapping[str, Any]:
         "severity": rule.severity.value,
         "title": rule.title,
         "why": rule.why,
-        "bad": rule.bad,
-        "good": rule.good,
+        "bad": example_of(rule.id).bad,
+        "good": example_of(rule.id).good,
         "canBeSilenced": rule.can_be_silenced,
     }

@@ -5,7 +5,7 @@ from typing import Any
 
 from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.reading import as_list, as_text, at
-from reconciler.lint.model import Remark
+from reconciler.lint.model import Remark, Rule, Severity
 from reconciler.lint.remarks import about, listed, misnamed
 from reconciler.lint.view import View, is_native
 from reconciler.objects import ClusterName
@@ -20,6 +20,60 @@ CHECK_CAPACITY = "check-capacity.autoscaling.x-k8s.io"
 CONTROLLER: FieldPath = ("spec", "controllerName")
 # The domains of Kubernetes: a third-party controller has no name in them.
 DOMAIN = "k8s.io"
+
+RULES = (
+    Rule(
+        "KF018",
+        Severity.ERROR,
+        "controller of a check exists",
+        "no controller answers a check whose controllerName is misspelt, and the API server accepts any name",
+    ),
+    Rule(
+        "KF045",
+        Severity.ERROR,
+        "queue has one check of MultiKueue",
+        "Kueue makes a queue with two inactive",
+        can_be_silenced=False,
+    ),
+    Rule(
+        "KF046",
+        Severity.ERROR,
+        "no ProvisioningRequest beside MultiKueue",
+        "Kueue makes the queue inactive; nodes are asked for where the job runs",
+        can_be_silenced=False,
+    ),
+    Rule(
+        "KF050",
+        Severity.WARNING,
+        "admission check is in the fleet",
+        "a queue with a missing check stays inactive; silence it where the check is not kfleet's",
+    ),
+    Rule(
+        "KF051",
+        Severity.ERROR,
+        "check of MultiKueue holds for all flavors",
+        "Kueue makes a queue inactive whose MultiKueue check is for some flavors only",
+        can_be_silenced=False,
+    ),
+    Rule(
+        "KF052",
+        Severity.WARNING,
+        "LocalQueue of the manager is on the workers",
+        "the link between the clusters is the LocalQueue's name: without it a copy waits for ever and holds quota",
+    ),
+    Rule(
+        "KF053",
+        Severity.WARNING,
+        "provisioning class adds nodes",
+        "check-capacity only looks whether there is room, which surprises who expects nodes",
+    ),
+    Rule(
+        "KF054",
+        Severity.WARNING,
+        "one writer per quota",
+        "with quotaManagement Automated Kueue writes the quota of the manager's queues, and the fleet's counts once",
+    ),
+)
 
 
 def check_admission_checks(view: View) -> Iterator[Remark]:

@@ -20,12 +20,52 @@ from reconciler.kueue.quota_tree import (
 )
 from reconciler.kueue.reading import as_text, at
 from reconciler.kueue.resources import subtract
-from reconciler.lint.model import Remark
+from reconciler.lint.model import Remark, Rule, Severity
 from reconciler.lint.remarks import about, misnamed
 from reconciler.lint.view import PlacedQuota, View, flavors_of, is_native
 from reconciler.objects import ClusterName
 from reconciler.render.model import DesiredObject
 from reconciler.spec.document import Document, FieldPath
+
+RULES = (
+    Rule(
+        "KF027",
+        Severity.WARNING,
+        "borrowing limit can bind",
+        "a limit above what the cohort can lend limits nothing, and suggests that more is there",
+    ),
+    Rule(
+        "KF030",
+        Severity.ERROR,
+        "no cohort is its own ancestor",
+        "nothing in Kueue refuses a cycle: its queues vanish from scheduling, and Kueue 0.19 can crash over it",
+        can_be_silenced=False,
+    ),
+    Rule(
+        "KF031",
+        Severity.WARNING,
+        "parent of a cohort is declared",
+        "Kueue silently makes a cohort of a mistyped name, and the tree falls into two",
+    ),
+    Rule(
+        "KF032",
+        Severity.WARNING,
+        "cohort has another member, or a document",
+        "a queue alone in a cohort has no other queue to share with: the name may be mistyped",
+    ),
+    Rule(
+        "KF033",
+        Severity.WARNING,
+        "flavor of a native queue or cohort is in the fleet",
+        "a queue with a missing flavor stays inactive; silence it where the flavor is not kfleet's",
+    ),
+    Rule(
+        "KF034",
+        Severity.WARNING,
+        "quota of a cohort can be used",
+        "a queue uses quota of its cohort only for flavors and resources that it lists itself",
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)

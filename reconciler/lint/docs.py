@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from reconciler.lint.catalog import RULES
-from reconciler.lint.catalog.base import BASE
+from reconciler.lint.examples import base_fleet, example_of
 from reconciler.lint.model import Rule
+from reconciler.lint.run import RULES
 
 LONGEST_LINE = 120
 MOST_LINES = 20
@@ -44,7 +44,7 @@ its objects. An annotation that silences nothing is itself a warning (KF099).
 ## Rules
 
 """
-EXAMPLES = f"""\
+EXAMPLES = """\
 ## Examples
 
 The examples extend this small fleet; a document of the same kind and name replaces the one here. `apiVersion` is
@@ -52,7 +52,7 @@ omitted if it is `kfleet.dev/v1alpha1`, or `kueue.x-k8s.io/v1beta2` for the kind
 does not matter. Long examples are cut at `…`.
 
 ```yaml
-{BASE}```
+%s```
 """
 SERVER = """\
 ## What the API server rejects
@@ -70,7 +70,7 @@ The rules from KF200 upwards are about files and single documents. Until they ar
 
 
 def rules_markdown() -> str:
-    return "".join((HEAD, *_table(), "\n", EXAMPLES, *_sections()))
+    return "".join((HEAD, *_table(), "\n", EXAMPLES % base_fleet(), *_sections()))
 
 
 def _table() -> Iterator[str]:
@@ -86,9 +86,10 @@ def _sections() -> Iterator[str]:
             yield f"\n{SERVER}"
         if rule.id == FIRST_OF_READING:
             yield f"\n{READING}"
+        example = example_of(rule.id)
         yield (
             f"\n### {rule.id}\n\n**{_sentence(rule)}** ({rule.severity}): {rule.why}.\n\n"
-            f"```yaml\n# bad\n{shortened(rule.bad)}```\n\n```yaml\n# good\n{shortened(rule.good)}```\n"
+            f"```yaml\n# bad\n{shortened(example.bad)}```\n\n```yaml\n# good\n{shortened(example.good)}```\n"
         )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.kueue.resources import as_tolerations, is_hard, is_tolerated
-from reconciler.lint.model import Remark
+from reconciler.lint.model import Remark, Rule, Severity
 from reconciler.lint.remarks import about, misnamed
 from reconciler.lint.view import View, flavors_of, is_native
 from reconciler.objects import ClusterName
@@ -18,6 +18,45 @@ MOST_IN_STATUS = 64
 MOST_OTHERS_NAMED = 3
 
 Labels = frozenset[tuple[str, str]]
+
+RULES = (
+    Rule(
+        "KF055",
+        Severity.WARNING,
+        "flavor is used by a queue",
+        "nodes that no queue has quota of stay idle",
+    ),
+    Rule(
+        "KF056",
+        Severity.WARNING,
+        "flavors of a cluster claim different nodes",
+        "where a node has the labels of two flavors, its capacity is given out twice",
+    ),
+    Rule(
+        "KF057",
+        Severity.WARNING,
+        "flavor without labels is alone on its cluster",
+        "it claims every node, those of the other flavors too",
+    ),
+    Rule(
+        "KF058",
+        Severity.WARNING,
+        "flavor tolerates its own taints",
+        "jobs get the flavor only if they tolerate the taints themselves",
+    ),
+    Rule(
+        "KF059",
+        Severity.WARNING,
+        "queue has at most 64 flavors",
+        "the status of a ClusterQueue shows the usage of 64 flavors, the rest cannot be seen",
+    ),
+    Rule(
+        "KF060",
+        Severity.WARNING,
+        "topology of a flavor is in the fleet",
+        "queues whose flavor has a missing topology stay inactive; silence it where it is not kfleet's",
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule, with a fleet that violates it and one that satisfies it.
+    """One rule. Its examples are in the YAML file beside the module with its check: see `examples.py`.
 
     `can_be_silenced` is false if the fleet cannot be rendered or applied with the problem.
     """
@@ -27,8 +27,6 @@ class Rule:
     severity: Severity
     title: str
     why: str
-    bad: str
-    good: str
     can_be_silenced: bool = True
 
 

@@ -3,12 +3,45 @@
 from collections.abc import Iterator
 
 from reconciler.kueue.reading import as_map, at, quantity_at
-from reconciler.lint.model import Remark
+from reconciler.lint.model import Remark, Rule, Severity
 from reconciler.lint.remarks import about
 from reconciler.lint.view import PlacedQuota, View
 from reconciler.objects import ClusterName
 from reconciler.quantity import ZERO
 from reconciler.render.model import DesiredObject
+
+RULES = (
+    Rule(
+        "KF070",
+        Severity.WARNING,
+        "what is lent can be reclaimed",
+        "with reclaimWithinCohort Never a queue waits for its own quota until the borrower's job ends",
+    ),
+    Rule(
+        "KF071",
+        Severity.WARNING,
+        "borrowWithinCohort only without fair sharing",
+        "fair sharing decides by shares and ignores it",
+    ),
+    Rule(
+        "KF072",
+        Severity.WARNING,
+        "weight only with fair sharing",
+        "weights of queues and cohorts have no effect unless Kueue's Configuration has fairSharing",
+    ),
+    Rule(
+        "KF073",
+        Severity.WARNING,
+        "StrictFIFO does not borrow",
+        "the first job waits for quota that others use, and holds up every job behind it",
+    ),
+    Rule(
+        "KF074",
+        Severity.WARNING,
+        "weight of a team only where its queue admits by usage",
+        "weights of LocalQueues have no effect unless the queue has an admissionScope",
+    ),
+)
 
 
 def check_policies(view: View) -> Iterator[Remark]:

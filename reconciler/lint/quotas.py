@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from reconciler.kueue.reading import quantity_at
-from reconciler.lint.model import Remark
+from reconciler.lint.model import Remark, Rule, Severity
 from reconciler.lint.remarks import about, misnamed
 from reconciler.lint.view import PlacedQuota, View, is_native
 from reconciler.multikueue.render import FLAVOR as SUM_OF_WORKERS
@@ -21,6 +21,68 @@ BYTES = ("memory", "ephemeral-storage", "hugepages-")
 # 128Pi: more than the largest clusters have, and less than the 1000000000Gi that documents use for "no limit".
 INFINITE_BYTES = Quantity(2**57 * NANO)
 INFINITE_COUNT = Quantity(10**9 * NANO)
+
+RULES = (
+    Rule(
+        "KF020",
+        Severity.ERROR,
+        "flavor has one entry per queue",
+        "Kueue refuses a queue that lists a flavor twice",
+        can_be_silenced=False,
+    ),
+    Rule(
+        "KF021",
+        Severity.ERROR,
+        "shares add up to at most 100 %",
+        "more than everything cannot be shared out; let the queues borrow from each other instead",
+        can_be_silenced=False,
+    ),
+    Rule(
+        "KF022",
+        Severity.WARNING,
+        "quotas fit into the capacity that is written down",
+        "jobs are admitted whose pods then find no node",
+    ),
+    Rule(
+        "KF023",
+        Severity.ERROR,
+        "limits only in a cohort",
+        "Kueue refuses borrowing and lending limits of a queue that is in no cohort",
+        can_be_silenced=False,
+    ),
+    Rule(
+        "KF024",
+        Severity.ERROR,
+        "lending limit not above the quota",
+        "Kueue refuses a queue that lends more than it has; shares are compared as the numbers that they become",
+        can_be_silenced=False,
+    ),
+    Rule(
+        "KF025",
+        Severity.ERROR,
+        "managerQuota holds quantities",
+        "the manager runs no jobs and has no capacity that a share could be of",
+        can_be_silenced=False,
+    ),
+    Rule(
+        "KF026",
+        Severity.WARNING,
+        "quota is an amount that exists",
+        "a billion means no limit: in a cohort it is lent to all queues, and fair shares of it mean nothing",
+    ),
+    Rule(
+        "KF028",
+        Severity.WARNING,
+        "limit is of a resource that the entry has",
+        "a limit of anything else has no effect",
+    ),
+    Rule(
+        "KF029",
+        Severity.WARNING,
+        "share is of a resource that the capacity lists",
+        "a share of nothing is nothing, so that no job that asks for it ever fits",
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from reconciler.kueue.reading import as_text, at
-from reconciler.lint.model import Remark
+from reconciler.lint.model import Remark, Rule, Severity
 from reconciler.lint.remarks import about, misnamed
 from reconciler.lint.view import View, is_native
 from reconciler.spec.document import Document, FieldPath
@@ -15,6 +15,69 @@ from reconciler.spec.selectors import ANNOTATION, Targets
 GROUP_WORDS = ("manager", "workers", "standalones", "all")
 NAMES = ("spec", "clusters", "names")
 TARGETS = ("metadata", "annotations", ANNOTATION)
+
+RULES = (
+    Rule(
+        "KF001",
+        Severity.ERROR,
+        "tenant names a queue that exists",
+        "without the queue the team's LocalQueues cannot be made",
+        can_be_silenced=False,
+    ),
+    Rule(
+        "KF002",
+        Severity.ERROR,
+        "quota names a flavor that exists",
+        "there would be no ResourceFlavor to take the quota from",
+        can_be_silenced=False,
+    ),
+    Rule(
+        "KF003",
+        Severity.ERROR,
+        "selector names clusters that exist",
+        "a mistyped name would silently leave a cluster out",
+        can_be_silenced=False,
+    ),
+    Rule(
+        "KF004",
+        Severity.ERROR,
+        "queue selects a cluster",
+        "a queue that is nowhere takes no job",
+        can_be_silenced=False,
+    ),
+    Rule(
+        "KF005",
+        Severity.ERROR,
+        "native object goes to a cluster",
+        "an object that goes nowhere is not what its author meant",
+        can_be_silenced=False,
+    ),
+    Rule(
+        "KF006",
+        Severity.WARNING,
+        "flavor is on a cluster",
+        "a flavor that is nowhere gives no quota",
+    ),
+    Rule(
+        "KF007",
+        Severity.ERROR,
+        "queue has a flavor on each of its clusters",
+        "a ClusterQueue without quota admits nothing, and MultiKueue would offer jobs to it in vain",
+    ),
+    Rule(
+        "KF008",
+        Severity.ERROR,
+        "onFlavors names flavors of the queue",
+        "the check would never be asked",
+        can_be_silenced=False,
+    ),
+    Rule(
+        "KF009",
+        Severity.ERROR,
+        "LocalQueue leads to a ClusterQueue",
+        "its jobs would wait for ever; silence it if another tool makes the ClusterQueue",
+    ),
+)
 
 
 def check_tenant_queues(view: View) -> Iterator[Remark]:

@@ -4,34 +4,49 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 
-from reconciler.lint import (
-    checks,
-    cohorts,
-    configuration,
-    credentials,
-    flavors,
-    flux,
-    masterqueue,
-    multikueue,
-    policies,
-    quotas,
-    references,
-    server,
-    skypilot,
-    tenants,
-    versions,
-    workloads,
-)
-from reconciler.lint.catalog import RULES
+from reconciler.capacity import lint as masterqueue
+from reconciler.flux import lint as flux
+from reconciler.kueue_config import lint as configuration
+from reconciler.lint import checks, cohorts, flavors, policies, quotas, reading, references, server, tenants, versions
 from reconciler.lint.model import Finding, Remark, Rule, Severity
 from reconciler.lint.remarks import merge
 from reconciler.lint.view import View, build_view, documents_of
+from reconciler.multikueue import lint as multikueue
 from reconciler.render.model import Desired
+from reconciler.skypilot import lint as skypilot
 from reconciler.spec.model import FleetSpec
 from reconciler.spec.selectors import LINT_IGNORE
 
 Check = Callable[[View], Iterator[Remark]]
 
+# The modules that check rules, and say in RULES which.
+TOPICS = (
+    references,
+    versions,
+    quotas,
+    cohorts,
+    multikueue,
+    checks,
+    flavors,
+    flux,
+    configuration,
+    skypilot,
+    tenants,
+    policies,
+    masterqueue,
+    server,
+    reading,
+)
+_OWN = Rule(
+    "KF099",
+    Severity.WARNING,
+    "silenced rule would have found something",
+    "an exception that is no longer needed hides the next mistake",
+    can_be_silenced=False,
+)
+RULES: tuple[Rule, ...] = tuple(
+    sorted((_OWN, *chain.from_iterable(topic.RULES for topic in TOPICS)), key=lambda rule: rule.id)
+)
 RULE_BY_ID = {rule.id: rule for rule in RULES}
 OFF = "ignore"
 IGNORE = ("metadata", "annotations", LINT_IGNORE)
@@ -54,8 +69,8 @@ OF_SPEC: tuple[Check, ...] = (
     cohorts.check_lonely,
     multikueue.check_dispatch,
     multikueue.check_worker_releases,
-    credentials.check_credentials,
-    credentials.check_secrets,
+    multikueue.check_credentials,
+    versions.check_secrets,
     configuration.check_configurations,
     skypilot.check_pod_integration,
     skypilot.check_downsynced_teams,
@@ -71,7 +86,7 @@ OF_SPEC: tuple[Check, ...] = (
 # Checks that also use the objects.
 OF_OBJECTS: tuple[Check, ...] = (
     references.check_local_queues,
-    workloads.check_jobs,
+    versions.check_jobs,
     quotas.check_capacities,
     quotas.check_lending,
     quotas.check_infinite,

@@ -7,8 +7,9 @@ from reconciler.kueue.downgrade import CannotExpressError, to_version
 from reconciler.kueue.kinds import NEWEST, KueueVersion, kind_of, newest_served
 from reconciler.kueue.reading import as_map
 from reconciler.kueue.rules import check_object
+from reconciler.kueue.rules.registry import RULES as SERVER_RULES
 from reconciler.kueue.rules.registry import RuleViolation
-from reconciler.lint.model import Remark
+from reconciler.lint.model import Remark, Rule, Severity
 from reconciler.lint.remarks import about, field_path
 from reconciler.lint.view import View, is_native, is_supported
 from reconciler.objects import Manifest
@@ -18,6 +19,8 @@ from reconciler.spec.model import Cluster
 UNKNOWN_FIELD = "KF101"
 # KF024 reports this for a Queue; it also handles shares that have no number yet.
 LENDING_ABOVE_NOMINAL = "KF127"
+
+RULES = tuple(Rule(rule.id, Severity.ERROR, rule.title, rule.why, can_be_silenced=False) for rule in SERVER_RULES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from reconciler.admission.nodes import read_selector
 from reconciler.kueue.reading import as_map, as_text, at
-from reconciler.lint.model import Remark
+from reconciler.lint.model import Remark, Rule, Severity
 from reconciler.lint.remarks import about
 from reconciler.lint.view import View
 from reconciler.objects import ClusterName
@@ -14,6 +14,34 @@ from reconciler.spec.places import clusters_of_queues
 from reconciler.spec.selectors import LabelSelector
 
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"
+
+RULES = (
+    Rule(
+        "KF065",
+        Severity.ERROR,
+        "LocalQueue belongs to one tenant",
+        "two tenants cannot give one LocalQueue to their queues",
+        can_be_silenced=False,
+    ),
+    Rule(
+        "KF066",
+        Severity.WARNING,
+        "queue takes jobs of a namespace",
+        "a ClusterQueue without a namespaceSelector matches no namespace at all",
+    ),
+    Rule(
+        "KF067",
+        Severity.WARNING,
+        "namespace of a LocalQueue is selected by its queue",
+        "Kueue calls such a LocalQueue active, and its jobs wait for ever",
+    ),
+    Rule(
+        "KF068",
+        Severity.WARNING,
+        "tenants agree on the labels of a namespace",
+        "a namespace has one value per label",
+    ),
+)
 
 
 def check_same_local_queue(view: View) -> Iterator[Remark]:

@@ -18,7 +18,7 @@ import click
 
 from reconciler.cli import execute, kfleet
 from reconciler.errors import ExitCode
-from reconciler.lint.catalog import RULES
+from reconciler.lint.run import RULES
 from reconciler.monitoring.alerts import rule_groups
 from reconciler.monitoring.render import all_dashboards
 from reconciler.spec.schema import schema_folder

@@ -7,8 +7,9 @@ from reconciler.clients.kubernetes import ApiServer
 from reconciler.kueue.kinds import kind_of, parse_version
 from reconciler.kueue.rules import check_object
 from reconciler.kueue.upgrade import to_canonical
-from reconciler.lint.catalog import RULES
+from reconciler.lint.examples import example_of
 from reconciler.lint.model import Rule
+from reconciler.lint.run import RULES
 from reconciler.objects import Manifest
 from reconciler.render.compute import compute_desired
 from reconciler.sandbox.fleet import Sandbox
@@ -32,7 +33,8 @@ def api(request: pytest.FixtureRequest, fleet: Sandbox, case: Case, version: str
 
 @pytest.fixture
 def example_api(request: pytest.FixtureRequest, fleet: Sandbox, rule: Rule) -> ApiServer:
-    return fleet.api(request.getfixturevalue("gated_cluster") if "ConcurrentAdmission" in rule.bad else "worker1")
+    is_gated = "ConcurrentAdmission" in example_of(rule.id).bad
+    return fleet.api(request.getfixturevalue("gated_cluster") if is_gated else "worker1")
 
 
 @pytest.mark.parametrize(("case", "version"), by_version(BAD))
@@ -49,8 +51,9 @@ def test_server_takes_what_the_rules_let_pass(api: ApiServer, case: Case, versio
 
 @pytest.mark.parametrize("rule", EXAMPLES, ids=lambda rule: rule.id)
 def test_server_refuses_the_bad_example_of_a_rule_and_takes_the_good_one(example_api: ApiServer, rule: Rule) -> None:
-    assert any(refusal_of_apply(example_api, manifest) for manifest in kueue_objects(rule.bad))
-    assert [problem for one in kueue_objects(rule.good) if (problem := refusal_of_apply(example_api, one))] == []
+    example = example_of(rule.id)
+    assert any(refusal_of_apply(example_api, manifest) for manifest in kueue_objects(example.bad))
+    assert [problem for one in kueue_objects(example.good) if (problem := refusal_of_apply(example_api, one))] == []
 
 
 @pytest.mark.parametrize("version", CLUSTER_BY_KUEUE)

@@ -8,8 +8,9 @@ import pytest
 from reconciler.cli import execute
 from reconciler.cli.explain_fields import Field, fields_of, find_field, list_kinds
 from reconciler.cli.explain_words import allowed_of, conditions_of, describe, limits_of, type_of
-from reconciler.lint.catalog import RULES
 from reconciler.lint.docs import shortened
+from reconciler.lint.examples import example_of
+from reconciler.lint.run import RULES
 from tests.support import Kfleet
 
 
@@ -263,7 +264,8 @@ def test_explain_rule_tells_all_of_it(capsys: pytest.CaptureFixture[str], rule: 
     assert lines[:2] == [f"RULE      {rule.id}", f"SEVERITY  {rule.severity}"]
     text = " ".join(" ".join(lines).split())
     assert " ".join(rule.title.split()) in text and " ".join(rule.why.split()) in text
-    assert all(line.strip() in lines for line in f"{shortened(rule.bad)}\n{shortened(rule.good)}".splitlines())
+    example = example_of(rule.id)
+    assert all(line.strip() in lines for line in f"{shortened(example.bad)}\n{shortened(example.good)}".splitlines())
     assert ("cannot be silenced" in text) is not rule.can_be_silenced
     assert json.loads(explained(capsys, rule.id, "-o", "json"))["title"] == rule.title
 

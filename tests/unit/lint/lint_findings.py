@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from reconciler.lint.catalog.base import BASE
+from reconciler.lint.examples import base_fleet
 from reconciler.lint.model import Finding
 from reconciler.lint.run import lint, lint_spec
 from reconciler.render.compute import compute_desired
@@ -50,7 +50,7 @@ def parse_snippet(*snippets: Document | str) -> FleetSpec:
 def completed(*snippets: Document | str) -> Iterable[Document]:
     """The documents of the base fleet and of the snippets, which win."""
     documents: dict[tuple[str, ...], Document] = {}
-    for given in loaded(BASE, *snippets):
+    for given in loaded(base_fleet(), *snippets):
         document = complete({"metadata": {"name": "example"}, **given})
         metadata = document["metadata"]
         targets = metadata.get("annotations", {}).get(CLUSTERS, "")

@@ -1,7 +1,7 @@
 """The page about lint says what the rules say."""
 
-from reconciler.lint.catalog import RULES
 from reconciler.lint.docs import rules_markdown
+from reconciler.lint.run import RULES
 
 
 def test_page_has_a_section_with_both_examples_for_every_rule() -> None:

@@ -2,8 +2,9 @@
 
 import pytest
 
-from reconciler.lint.catalog import RULES
+from reconciler.lint.examples import example_of
 from reconciler.lint.model import Rule, Severity
+from reconciler.lint.run import RULES
 from reconciler.pipeline.load import unreadable
 from reconciler.render.compute import compute_desired
 from reconciler.spec.files import FleetFiles
@@ -30,25 +31,25 @@ def test_base_fleet_is_clean() -> None:
 
 @pytest.mark.parametrize("rule", FLEET_RULES, ids=by_id)
 def test_bad_example_breaks_exactly_its_rule(rule: Rule) -> None:
-    found = find(rule.bad)
+    found = find(example_of(rule.id).bad)
     assert {(finding.rule, finding.severity) for finding in found} == {(rule.id, rule.severity)}
     assert all(finding.place.line for finding in found)
 
 
 @pytest.mark.parametrize("rule", FLEET_RULES, ids=by_id)
 def test_good_example_breaks_no_rule(rule: Rule) -> None:
-    assert find(rule.good) == ()
+    assert find(example_of(rule.id).good) == ()
 
 
 @pytest.mark.parametrize("rule", SERVER_RULES, ids=by_id)
 def test_refused_example_is_an_error_of_its_rule_alone(rule: Rule) -> None:
-    errors = {finding.rule for finding in find(rule.bad) if finding.severity is Severity.ERROR}
+    errors = {finding.rule for finding in find(example_of(rule.id).bad) if finding.severity is Severity.ERROR}
     assert errors == {rule.id}
 
 
 @pytest.mark.parametrize("rule", SERVER_RULES, ids=by_id)
 def test_accepted_example_is_not_an_error(rule: Rule) -> None:
-    assert [finding for finding in find(rule.good) if finding.severity is Severity.ERROR] == []
+    assert [finding for finding in find(example_of(rule.id).good) if finding.severity is Severity.ERROR] == []
 
 
 def reading_errors(rule: Rule, example: str) -> set[str]:
@@ -66,8 +67,8 @@ def reading_errors(rule: Rule, example: str) -> set[str]:
 
 @pytest.mark.parametrize("rule", READING_RULES, ids=by_id)
 def test_unreadable_example_is_an_error_of_its_rule_alone(rule: Rule) -> None:
-    assert reading_errors(rule, rule.bad) == {rule.id}
-    assert reading_errors(rule, rule.good) == set()
+    assert reading_errors(rule, example_of(rule.id).bad) == {rule.id}
+    assert reading_errors(rule, example_of(rule.id).good) == set()
 
 
 def test_rules_have_ids_of_their_own() -> None:

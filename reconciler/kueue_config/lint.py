@@ -3,11 +3,22 @@
 from collections.abc import Iterator
 
 from reconciler.kueue.configuration_rules import check_patch
-from reconciler.lint.model import Remark
+from reconciler.lint.model import Remark, Rule, Severity
 from reconciler.lint.remarks import field_path
 from reconciler.lint.view import View
 
 CONFIG = ("spec", "kueue", "config")
+
+RULES = (
+    Rule(
+        "KF091",
+        Severity.ERROR,
+        "kueue.config is understood by the Kueue of the cluster",
+        "Kueue ends at once where its Configuration holds an unknown field or a wrong value, and while it is "
+        "down the API server refuses queues and jobs",
+        can_be_silenced=False,
+    ),
+)
 
 
 def check_configurations(view: View) -> Iterator[Remark]:

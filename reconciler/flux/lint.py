@@ -10,7 +10,7 @@ from reconciler.admission.state import FleetState, offline_fleet
 from reconciler.flux.minicluster import CURRENT, is_mini_cluster, is_old, lost_in, to_current
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.kueue.resources import PRIORITY_LABEL, QUEUE_LABEL
-from reconciler.lint.model import Remark
+from reconciler.lint.model import Remark, Rule, Severity
 from reconciler.lint.view import View
 from reconciler.render.model import DesiredObject
 from reconciler.spec.document import Document, FieldPath
@@ -28,6 +28,53 @@ FIELDS: Mapping[AdmissionReason, FieldPath] = {
     AdmissionReason.NO_FLAVOR: ("spec", "pod"),
 }
 FLUX_IN_IMAGE = "its image contained Flux, which an init container provides now: see flux.container.disable"
+
+RULES = (
+    Rule(
+        "KF017",
+        Severity.ERROR,
+        "MiniCluster is made where it runs",
+        "MultiKueue sends the Job of a MiniCluster alone, and its pods miss their ConfigMaps and their Service",
+    ),
+    Rule(
+        "KF019",
+        Severity.WARNING,
+        "MiniCluster asks in its containers",
+        "pod.resources becomes the overhead of the pods, and the API server refuses pods whose overhead is "
+        "not that of their RuntimeClass",
+    ),
+    Rule(
+        "KF035",
+        Severity.WARNING,
+        "MiniCluster names its queue",
+        "kfleet adds the only LocalQueue of the namespace, which a second one would make ambiguous",
+    ),
+    Rule(
+        "KF036",
+        Severity.ERROR,
+        "MiniCluster can be admitted",
+        "all members start together, so that the queue must have room for size times the pod, on nodes that fit it",
+    ),
+    Rule(
+        "KF037",
+        Severity.WARNING,
+        "MiniCluster is of v1alpha2",
+        "the operator serves no other version; kfleet translates v1alpha1, but people read what is written",
+    ),
+    Rule(
+        "KF038",
+        Severity.ERROR,
+        "nothing of a v1alpha1 MiniCluster is lost",
+        "users, the web server and volumes that the operator made have no place in v1alpha2",
+        can_be_silenced=False,
+    ),
+    Rule(
+        "KF039",
+        Severity.ERROR,
+        "Flux operator takes the MiniCluster",
+        "what it does not take it leaves lying without a Job, and says so in its own log alone",
+    ),
+)
 
 
 def check_mini_clusters(view: View) -> Iterator[Remark]:

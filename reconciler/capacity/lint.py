@@ -7,7 +7,7 @@ from datetime import timedelta
 from reconciler.kueue.reading import at
 from reconciler.kueue.resources import is_reserved
 from reconciler.kueue.syntax import problem_of_name
-from reconciler.lint.model import Remark
+from reconciler.lint.model import Remark, Rule, Severity
 from reconciler.lint.view import View
 from reconciler.spec.document import Document, FieldPath
 from reconciler.spec.masterqueue import NOMINAL_DEFAULTS, MasterFlavor, MasterQueue, NatsFlavor
@@ -18,6 +18,87 @@ SHORTEST_TIMEOUT = timedelta(seconds=2 * PUBLISHING_PERIOD + 5)
 KNOWN_STOP_POLICIES = {"Stop": "Hold", "StopAndHold": "HoldAndDrain"}
 
 _ANCHORED = re.compile(r"(\(\?[a-zA-Z]+\))?(\^|\\A|\.\*)")
+
+RULES = (
+    Rule(
+        "KF079",
+        Severity.WARNING,
+        "poolLabels names labels that a pool may set",
+        "labels of Kubernetes, Kueue, Argo CD, Flux, Helm and kfleet itself make controllers act; pools never set them",
+    ),
+    Rule(
+        "KF080",
+        Severity.WARNING,
+        "no password in natsConnector",
+        "every user who can read git or the object can read it",
+    ),
+    Rule(
+        "KF081",
+        Severity.WARNING,
+        "poolTimeout of at least 65 seconds",
+        "pools speak every 30 seconds: with less than two periods kueue-nats drops a healthy pool again and again",
+    ),
+    Rule(
+        "KF082",
+        Severity.WARNING,
+        "canLendTo limits every resource",
+        "a resource that lendingLimit does not name is borrowed without a limit",
+    ),
+    Rule(
+        "KF083",
+        Severity.WARNING,
+        "entry of a MasterQueue is nats or local",
+        "an entry that is neither has no effect",
+    ),
+    Rule(
+        "KF084",
+        Severity.WARNING,
+        "stopPolicy is one that Kueue knows",
+        "the MasterQueue's own words Stop and StopAndHold are unknown to Kueue; kfleet says Hold and HoldAndDrain",
+    ),
+    Rule(
+        "KF085",
+        Severity.WARNING,
+        "canLendTo names a queue once",
+        "kueue-nats would list every flavor twice, which Kueue refuses; kfleet takes the smaller limit",
+    ),
+    Rule(
+        "KF086",
+        Severity.WARNING,
+        "poolRegExp is anchored",
+        "it is searched anywhere in a pool's name",
+    ),
+    Rule(
+        "KF087",
+        Severity.WARNING,
+        "natsFlavor names its virtual node",
+        "the ResourceFlavor finds its node by this name",
+    ),
+    Rule(
+        "KF088",
+        Severity.ERROR,
+        "borrowWithinCohort goes with reclaimWithinCohort",
+        "an empty borrowWithinCohort means LowerPriority, which Kueue refuses where reclaimWithinCohort is Never",
+    ),
+    Rule(
+        "KF089",
+        Severity.WARNING,
+        "pool has a name that an object can have",
+        "it becomes a part of a ResourceFlavor's name and of a NATS subject",
+    ),
+    Rule(
+        "KF090",
+        Severity.WARNING,
+        "local flavor has a nominalQuota",
+        "no pool announces the quota of a local flavor",
+    ),
+    Rule(
+        "KF098",
+        Severity.ERROR,
+        "one way to log in to the servers of a bus",
+        "there is one connection to them: one of two logins would serve both, and may hear nothing for the other",
+    ),
+)
 
 
 def check_master_queues(view: View) -> Iterator[Remark]:

@@ -1,20 +1,92 @@
-"""KF040 to KF049: queues of the fleet whose jobs MultiKueue or KubeStellar dispatches to workers."""
+"""KF040 to KF049, KF061 and KF062: queues whose jobs MultiKueue or KubeStellar dispatches, and credentials."""
 
 from collections import defaultdict
 from collections.abc import Iterator
+from datetime import timedelta
 
 from reconciler.kubestellar.render import cluster_labels
 from reconciler.kueue.kinds import NEWEST, V1BETA2_SINCE, KueueVersion
 from reconciler.kueue.structure import largest_count
-from reconciler.lint.model import Remark
+from reconciler.lint.model import Remark, Rule, Severity
 from reconciler.lint.remarks import about, listed, misnamed
 from reconciler.lint.view import View
 from reconciler.spec.enums import Dispatch, Role
 from reconciler.spec.kubestellar import LONGEST_NAME
 from reconciler.spec.model import Cluster, Queue
 from reconciler.spec.roles import downsynced_by, downsynced_queues, workers_of
+from reconciler.spec.settings import DEFAULT
 
 DISPATCH = ("spec", "dispatch")
+SHORTEST = timedelta(minutes=10)
+
+RULES = (
+    Rule(
+        "KF040",
+        Severity.ERROR,
+        "dispatch needs a manager",
+        "the manager's queue is where the jobs are submitted",
+        can_be_silenced=False,
+    ),
+    Rule(
+        "KF041",
+        Severity.ERROR,
+        "dispatch needs a worker",
+        "jobs would wait on the manager for ever",
+        can_be_silenced=False,
+    ),
+    Rule(
+        "KF042",
+        Severity.ERROR,
+        "at most as many workers as a MultiKueueConfig takes",
+        "Kueue takes 20 clusters per MultiKueueConfig, 10 before 0.16, and one such config per queue",
+        can_be_silenced=False,
+    ),
+    Rule(
+        "KF043",
+        Severity.ERROR,
+        "KubeStellar can tell the clusters apart",
+        "it finds a cluster by labels of its ManagedCluster, and a job would go to all that have them, or to none",
+        can_be_silenced=False,
+    ),
+    Rule(
+        "KF044",
+        Severity.ERROR,
+        "manager is not its own worker",
+        "MultiKueue would send a job to the queue that it came from",
+        can_be_silenced=False,
+    ),
+    Rule(
+        "KF047",
+        Severity.ERROR,
+        "workers understand the manager's Workloads",
+        "since 0.15 a manager writes Workloads as v1beta2, which older workers do not serve",
+    ),
+    Rule(
+        "KF048",
+        Severity.WARNING,
+        "a worker of the queue is not drained",
+        "when the last worker is drained, the queue's jobs wait on the manager",
+    ),
+    Rule(
+        "KF049",
+        Severity.WARNING,
+        "priority class has one value on manager and workers",
+        "manager and worker would rewrite the priority of a workload against each other",
+    ),
+    Rule(
+        "KF061",
+        Severity.WARNING,
+        "credentials are of a worker",
+        "the manager logs in to workers only",
+    ),
+    Rule(
+        "KF062",
+        Severity.ERROR,
+        "token lives for ten minutes at least",
+        "an API server refuses to issue a token for less",
+        can_be_silenced=False,
+    ),
+)
 
 
 def check_dispatch(view: View) -> Iterator[Remark]:
@@ -131,3 +203,13 @@ def check_priorities(view: View) -> Iterator[Remark]:
             if cluster.role is Role.WORKER and there and there.manifest.get("value") != entry.manifest.get("value"):
                 problem = f"is {entry.manifest.get('value')} here and {there.manifest.get('value')} on the manager"
                 yield about(entry, "KF049", ("value",), problem, "set the same value on all clusters")
+
+
+def check_credentials(view: View) -> Iterator[Remark]:
+    for cluster in view.spec.clusters:
+        if cluster.credentials != DEFAULT and cluster.role is not Role.WORKER:
+            problem = f"{cluster.name} is a {cluster.role}: no manager needs credentials for it"
+            yield Remark("KF061", cluster.document, ("spec", "credentials"), problem, "remove it")
+        if cluster.credentials.lifetime < SHORTEST:
+            path = ("spec", "credentials", "lifetime")
+            yield Remark("KF062", cluster.document, path, "API servers issue tokens for at least 10m")

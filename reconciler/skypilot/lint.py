@@ -8,7 +8,7 @@ import yaml
 
 from reconciler.kueue.configuration import plain
 from reconciler.kueue.reading import as_list, as_map, as_text, at
-from reconciler.lint.model import Remark
+from reconciler.lint.model import Remark, Rule, Severity
 from reconciler.lint.remarks import about, misnamed
 from reconciler.lint.view import View
 from reconciler.skypilot.render import QUEUE_LABEL, submitting_clusters
@@ -36,6 +36,45 @@ _QUEUES = tuple(
         ("quota", "queue"),
         ("pod_config", "metadata", "labels", QUEUE_LABEL),
     )
+)
+
+RULES = (
+    Rule(
+        "KF092",
+        Severity.WARNING,
+        "Kueue manages plain pods where a team uses SkyPilot",
+        "SkyPilot runs its tasks as plain pods; without the integration for them they start at once, past every queue",
+    ),
+    Rule(
+        "KF093",
+        Severity.ERROR,
+        "SkyPilot config of a team names no other queue",
+        "pods of an API server with the config of another team name a LocalQueue that is not in their namespace",
+    ),
+    Rule(
+        "KF094",
+        Severity.ERROR,
+        "teams of a queue agree on provisioning",
+        "an admission check holds for the whole queue",
+    ),
+    Rule(
+        "KF095",
+        Severity.WARNING,
+        "SkyPilot config in a ConfigMap names a queue of its namespace",
+        "two API servers on one cluster are easily given the config of the first one, and the pods of the second wait",
+    ),
+    Rule(
+        "KF096",
+        Severity.WARNING,
+        "provisioning class is spelled as its autoscaler spells it",
+        "a class that no autoscaler serves gets no answer, and its queues admit nothing",
+    ),
+    Rule(
+        "KF097",
+        Severity.ERROR,
+        "teams that use SkyPilot have a queue that takes pods",
+        "SkyPilot runs plain pods, which KubeStellar does not carry: they would hold quota on the manager for ever",
+    ),
 )
 
 
