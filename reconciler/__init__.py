@@ -20,6 +20,7 @@ The engine has a room per stage and knows no feature:
 | `apply` | writes what a plan says; this room decides nothing |
 | `report` | plan and outcome as text, exit code and health |
 | `lint` | what is wrong or suspicious about a spec, by named rules |
+| `scheduling` | what Kueue's scheduler does with workloads, by arithmetic |
 | `effects` | what a plan does to teams and to their jobs |
 | `admission` | whether Kueue would admit a job |
 | `diff` | what a change in git means for the clusters |

@@ -120,7 +120,7 @@ def _of_copies(issue: AdmissionIssue, submission: Submission, fitting: int) -> A
 
 
 def _read_quota(state: ClusterState, tree: QuotaTree, queue: Manifest) -> _Quota:
-    groups = tuple(_read_group(state, group) for group in as_list(at(queue, "spec", "resourceGroups")))
+    groups = tuple(read_group(state, group) for group in as_list(at(queue, "spec", "resourceGroups")))
     flavors = [state.flavors.get(name, {}) for group in groups for name in group.flavors]
     return _Quota(
         state,
@@ -132,7 +132,8 @@ def _read_quota(state: ClusterState, tree: QuotaTree, queue: Manifest) -> _Quota
     )
 
 
-def _read_group(state: ClusterState, group: Any) -> Group:
+def read_group(state: ClusterState, group: Any) -> Group:
+    """Return a resource group of a queue, with the flavors in the order in which Kueue tries them."""
     flavors = tuple(as_text(at(flavor, "name")) for flavor in as_list(at(group, "flavors")))
     labels = (as_map(at(state.flavors.get(name), "spec", "nodeLabels")) for name in flavors)
     keys = () if _holds_own_labels(state.facts.version) else (key for found in labels for key in found)

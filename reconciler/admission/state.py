@@ -92,6 +92,7 @@ class ClusterState:
     multikueue_clusters: Mapping[str, Manifest]
     priorities: frozenset[str]
     namespaces: Mapping[str, Mapping[str, str]]
+    cohorts: Mapping[str, Manifest]
     tree: QuotaTree | None = field(repr=False)
     usage: Usage = field(repr=False)
 
@@ -131,6 +132,7 @@ def build_state(name: ClusterName, manifests: Iterable[Manifest], facts: Admissi
         multikueue_clusters=named("MultiKueueCluster"),
         priorities=frozenset(named("WorkloadPriorityClass")),
         namespaces={name: as_map(at(one, "metadata", "labels")) for name, one in named("Namespace").items()},
+        cohorts=named("Cohort"),
         tree=tree,
         usage=spread_usage(tree, used) if tree else {},
     )

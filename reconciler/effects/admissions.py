@@ -1,100 +1,130 @@
-"""Waiting workloads before and after a plan: which would start, and which can never be admitted."""
+"""What Kueue's scheduler does after a plan: workloads that start, that are preempted, or that never can be admitted."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from reconciler.admission.fit import fit
-from reconciler.admission.model import PodSet, Submission, Verdict
+from reconciler.admission.model import AdmissionIssue, Submission, Verdict
 from reconciler.admission.state import ClusterState
-from reconciler.admission.templates import number, pod_set
-from reconciler.effects.evictions import Hit, is_waiting, why_not_queued
+from reconciler.effects.evictions import Hit, why_not_queued
 from reconciler.effects.model import Impact
 from reconciler.effects.states import ChangedCluster
-from reconciler.kueue.queue_order import in_queue_order
-from reconciler.kueue.quota_tree import FlavorResource, NodeKind, spread_usage
-from reconciler.kueue.reading import as_list, as_map, as_text, at
+from reconciler.kueue.queue_order import has_known_order
+from reconciler.kueue.reading import as_text, at
 from reconciler.objects import Manifest
+from reconciler.scheduling.build import build_scheduler, read_workloads
+from reconciler.scheduling.model import Preemption, PreemptionReason, QueuedWorkload, Settled
 
-STRICT = "StrictFIFO"
+_REASONS = {
+    PreemptionReason.IN_QUEUE: "it is more important in the same queue",
+    PreemptionReason.RECLAIM: "its queue takes back what is its own",
+    PreemptionReason.FAIR: "fair sharing",
+    PreemptionReason.BORROW: "it is more important, and borrows",
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Chance:
-    """Whether a waiting workload starts at once, or can never be admitted, and why not."""
+class Admissions:
+    """`unknown` is why the scheduler's next steps are not known; empty if they are."""
 
-    is_started: bool
-    is_never: bool
-    why: str = ""
+    hits: tuple[Hit, ...] = ()
+    unknown: str = ""
 
 
-def find_admissions(cluster: ChangedCluster) -> Iterator[Hit]:
-    """Compare what Kueue could do with the waiting workloads. Preemption is not part of it."""
-    waiting = in_queue_order(one for one in cluster.workloads if is_waiting(one))
-    before, after = chances(cluster.before, waiting), chances(cluster.after, waiting)
-    for workload, old, new in zip(waiting, before, after, strict=True):
-        if old is None or new is None:
+def find_admissions(cluster: ChangedCluster, evicted: Collection[str]) -> Admissions:
+    """Compare what the scheduler does without the plan and after it. `evicted` are the uids that the plan evicts."""
+    workloads = read_workloads(cluster.workloads, cluster.before, cluster.configuration)
+    waiting = sorted((one for one in workloads if not one.held), key=lambda one: one.turn)
+    never = tuple(_never(cluster, waiting))
+    before = _settle(cluster, cluster.before, workloads)
+    after = _settle(cluster, cluster.after, _without(workloads, evicted))
+    if why := _why_unknown(cluster, before, after):
+        return Admissions(never, why)
+    moved = (*_started(waiting, before, after), *_preempted(before, after))
+    seen = {id(hit.workload) for hit in moved}
+    return Admissions((*moved, *(hit for hit in never if id(hit.workload) not in seen)))
+
+
+def _settle(cluster: ChangedCluster, state: ClusterState, workloads: Iterable[QueuedWorkload]) -> Settled:
+    if state.tree is None:
+        return Settled()
+    return build_scheduler(state, state.tree, workloads, cluster.settings).settle()
+
+
+def _without(workloads: Iterable[QueuedWorkload], evicted: Collection[str]) -> Iterator[QueuedWorkload]:
+    for one in workloads:
+        yield replace(one, held={}) if one.uid in evicted else one
+
+
+def _why_unknown(cluster: ChangedCluster, before: Settled, after: Settled) -> str:
+    queues = sorted(name for name, queue in cluster.after.queues.items() if not has_known_order(queue))
+    if queues:
+        return f"the order of queue {queues[0]} depends on past usage, which no object shows"
+    if not (before.is_settled and after.is_settled):
+        return "its workloads preempt each other in turn"
+    return ""
+
+
+def _started(waiting: Iterable[QueuedWorkload], before: Settled, after: Settled) -> Iterator[Hit]:
+    taken: dict[str, int] = {}
+    for preemption in after.preempted.values():
+        taken[preemption.by.uid] = taken.get(preemption.by.uid, 0) + 1
+    for one in waiting:
+        if one.uid not in after.admitted or one.uid in before.admitted:
             continue
-        if new.is_never and not old.is_never:
-            yield Hit(workload, Impact.NEVER, new.why)
-        elif new.is_started and not old.is_started:
-            yield Hit(workload, Impact.STARTS, "it fits into the quota that is free afterwards")
-        elif old.is_never and not new.is_never:
-            yield Hit(workload, Impact.POSSIBLE, "it can be admitted when others have finished")
+        count = taken.get(one.uid, 0)
+        why = f"it takes the quota of {count} preempted workloads" if count > 1 else "it takes the quota of another one"
+        yield Hit(one.manifest, Impact.STARTS, why if count else "it fits into the quota that is free afterwards")
 
 
-def chances(state: ClusterState, waiting: list[Manifest]) -> list[Chance | None]:
-    """One chance per workload in queue order; None if no queue takes it, or if it is behind a blocked one.
+def _preempted(before: Settled, after: Settled) -> Iterator[Hit]:
+    for uid, found in after.preempted.items():
+        if uid not in before.preempted and found.workload.held:
+            yield Hit(found.workload.manifest, Impact.PREEMPTED, _why_preempted(found), (found.by.queue,))
 
-    Each workload that starts uses quota, so the next one has less.
-    """
-    current, blocked = state, set[str]()
-    found: list[Chance | None] = []
-    for workload in waiting:
-        queue = _queue(state, workload)
-        if queue is None or why_not_queued(state, workload):
-            found.append(None)
+
+def _why_preempted(found: Preemption) -> str:
+    metadata = found.by.manifest["metadata"]
+    return f"for {metadata.get('namespace')}/{metadata.get('name')}: {_REASONS[found.reason]}"
+
+
+def _never(cluster: ChangedCluster, waiting: Iterable[QueuedWorkload]) -> Iterator[Hit]:
+    known: tuple[dict[tuple[str, str], AdmissionIssue | None], ...] = ({}, {})
+    for one in waiting:
+        states = (cluster.before, cluster.after)
+        if any(why_not_queued(state, one.manifest) for state in states):
             continue
-        name = as_text(at(queue, "metadata", "name"))
-        result = fit(submission_of(workload), current, queue)
-        is_started = result.issue is None and name not in blocked
-        if is_started:
-            current = _with_usage(current, name, result.assumed)
-        elif as_text(at(queue, "spec", "queueingStrategy")) == STRICT:
-            blocked.add(name)
-        is_never = result.issue is not None and result.issue.verdict is Verdict.NEVER
-        found.append(Chance(is_started, is_never, result.issue.problem if result.issue else ""))
-    return found
+        old, new = (_why_never(one, state, seen) for state, seen in zip(states, known, strict=True))
+        if new and not old:
+            yield Hit(one.manifest, Impact.NEVER, new.problem)
+        elif old and not new:
+            yield Hit(one.manifest, Impact.POSSIBLE, "it can be admitted when others have finished")
 
 
-def submission_of(workload: Manifest) -> Submission:
-    pod_sets = tuple(_pod_sets(workload))
+def _why_never(
+    one: QueuedWorkload, state: ClusterState, known: dict[tuple[str, str], AdmissionIssue | None]
+) -> AdmissionIssue | None:
+    """Equal workloads of one queue have the same answer."""
+    queue = _queue(state, one.manifest)
+    key = (as_text(at(queue, "metadata", "name")), one.shape)
+    if key not in known:
+        issue = fit(submission_of(one), state, queue).issue
+        known[key] = issue if issue is not None and issue.verdict is Verdict.NEVER else None
+    return known[key]
+
+
+def submission_of(workload: QueuedWorkload) -> Submission:
     return Submission(
         kind="Workload",
-        namespace=as_text(at(workload, "metadata", "namespace")),
-        name=as_text(at(workload, "metadata", "name")),
+        namespace=as_text(at(workload.manifest, "metadata", "namespace")),
+        name=as_text(at(workload.manifest, "metadata", "name")),
         framework="",
-        queue=as_text(at(workload, "spec", "queueName")),
+        queue=as_text(at(workload.manifest, "spec", "queueName")),
         priority_class="",
-        pod_sets=pod_sets,
+        pod_sets=workload.pod_sets,
     )
 
 
-def _pod_sets(workload: Manifest) -> Iterator[PodSet]:
-    for entry in map(as_map, as_list(at(workload, "spec", "podSets"))):
-        least = entry.get("minCount")
-        found = pod_set(as_text(entry.get("name")), number(entry.get("count")), entry.get("template"))
-        yield replace(found, least=least if isinstance(least, int) else None)
-
-
-def _queue(state: ClusterState, workload: Manifest) -> Manifest | None:
+def _queue(state: ClusterState, workload: Manifest) -> Mapping[str, object]:
     address = (as_text(at(workload, "metadata", "namespace")), as_text(at(workload, "spec", "queueName")))
-    return state.queues.get(as_text(at(state.local_queues.get(address), "spec", "clusterQueue")))
-
-
-def _with_usage(state: ClusterState, queue: str, more: Mapping[FlavorResource, int]) -> ClusterState:
-    if state.tree is None:
-        return state
-    used = {node.name: dict(found) for node, found in state.usage.items() if node.kind is NodeKind.QUEUE}
-    for pair, amount in more.items():
-        used[queue][pair] = used[queue].get(pair, 0) + amount
-    return replace(state, usage=spread_usage(state.tree, used))
+    return state.queues[as_text(at(state.local_queues[address], "spec", "clusterQueue"))]

@@ -1,6 +1,6 @@
 """The effects of a plan. Pure: the spec, the plan and the live objects of the clusters decide."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from reconciler.effects.admissions import find_admissions
 from reconciler.effects.evictions import Hit, find_evicted, find_reclaimable, find_stranded
@@ -16,6 +16,7 @@ from reconciler.snapshot.objects import ClusterObjects, FleetObjects
 from reconciler.spec.model import FleetSpec
 
 _ORDER = tuple(Impact)
+SCHEDULING = "what the scheduler does next"
 
 
 def may_have_effects(plan: Plan) -> bool:
@@ -30,12 +31,18 @@ def find_effects(spec: FleetSpec, plan: Plan, objects: FleetObjects) -> Effects:
     known = [cluster for cluster in touched if cluster.name not in unknown]
     read = [read_change(objects.clusters[cluster.name], _relevant(cluster)) for cluster in known]
     queue_tenants, tenants = _tenants_of_queues(spec), _tenants_of_namespaces(spec)
-    workloads = [one for cluster in read for one in _workload_effects(cluster, tenants)]
+    found = [_hits(cluster) for cluster in read]
+    workloads = [
+        one for cluster, (hits, _) in zip(read, found, strict=True) for one in _workload_effects(cluster, hits, tenants)
+    ]
     quotas = [one for cluster in read for one in quota_effects(cluster, queue_tenants)]
     return Effects(
         quotas=tuple(sorted(quotas, key=lambda one: (not one.is_loss, one.cluster, one.queue))),
         workloads=tuple(sorted(workloads, key=lambda one: _ORDER.index(one.impact))),
-        unknown=tuple(Gap(name, "workloads", why) for name, why in unknown.items()),
+        unknown=(
+            *(Gap(name, "workloads", why) for name, why in unknown.items()),
+            *(Gap(cluster.name, SCHEDULING, why) for cluster, (_, why) in zip(read, found, strict=True) if why),
+        ),
     )
 
 
@@ -55,20 +62,24 @@ def _why_unknown(objects: ClusterObjects | None) -> str:
     return f"{', '.join(missing)} could not be listed" if missing else ""
 
 
-def _workload_effects(cluster: ChangedCluster, tenants: Mapping[str, str]) -> Iterator[WorkloadEffect]:
+def _workload_effects(
+    cluster: ChangedCluster, hits: Iterable[Hit], tenants: Mapping[str, str]
+) -> Iterator[WorkloadEffect]:
     """The worst effect of each workload."""
     seen: set[str] = set()
-    for hit in _hits(cluster):
+    for hit in sorted(hits, key=lambda one: _ORDER.index(one.impact)):
         uid = as_text(at(hit.workload, "metadata", "uid"))
         if uid not in seen:
             seen.add(uid)
             yield _effect(cluster, hit, tenants)
 
 
-def _hits(cluster: ChangedCluster) -> Iterator[Hit]:
-    yield from find_evicted(cluster)
-    yield from find_stranded(cluster)
-    yield from sorted((*find_admissions(cluster), *find_reclaimable(cluster)), key=lambda one: _ORDER.index(one.impact))
+def _hits(cluster: ChangedCluster) -> tuple[tuple[Hit, ...], str]:
+    """All effects on workloads, and why some may be missing."""
+    evicted = tuple(find_evicted(cluster))
+    uids = frozenset(as_text(at(hit.workload, "metadata", "uid")) for hit in evicted)
+    admissions = find_admissions(cluster, uids)
+    return (*evicted, *find_stranded(cluster), *admissions.hits, *find_reclaimable(cluster)), admissions.unknown
 
 
 def _effect(cluster: ChangedCluster, hit: Hit, tenants: Mapping[str, str]) -> WorkloadEffect:

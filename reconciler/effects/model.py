@@ -11,6 +11,7 @@ class Impact(StrEnum):
     """What happens to a workload, the most harmful first."""
 
     EVICTED = "evicted"
+    PREEMPTED = "preempted"
     STRANDED = "stranded"
     NEVER = "never admitted"
     RECLAIMABLE = "reclaimable"

@@ -10,6 +10,8 @@ from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.kueue.upgrade import to_canonical
 from reconciler.objects import ClusterName, Manifest
 from reconciler.plan.model import Action, Change
+from reconciler.scheduling.build import read_scheduler_settings
+from reconciler.scheduling.model import SchedulerSettings
 from reconciler.snapshot.objects import ClusterObjects
 
 WORKLOAD = "Workload"
@@ -29,6 +31,8 @@ class ChangedCluster:
     after: ClusterState
     workloads: tuple[Manifest, ...] = field(repr=False)
     drained: frozenset[str] = frozenset()
+    configuration: str = ""
+    settings: SchedulerSettings = field(default_factory=SchedulerSettings)
 
 
 def read_change(objects: ClusterObjects, changes: Iterable[Change]) -> ChangedCluster:
@@ -41,6 +45,8 @@ def read_change(objects: ClusterObjects, changes: Iterable[Change]) -> ChangedCl
         before=build_state(objects.name, before.values(), facts),
         after=build_state(objects.name, after.values(), facts),
         workloads=objects.of(GROUP, WORKLOAD),
+        configuration=objects.configuration,
+        settings=read_scheduler_settings(objects.configuration, facts.version),
         drained=frozenset(one.ref.name for one in listed if one.is_drained and one.ref.kind == "ClusterQueue"),
     )
 

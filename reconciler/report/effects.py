@@ -7,7 +7,13 @@ from reconciler.effects.model import Effects, Impact, QuotaEffect, WorkloadEffec
 from reconciler.text import Paint, one_line, unpainted
 
 MOST_ROWS = 10
-COLOURS = {Impact.EVICTED: "red", Impact.STRANDED: "red", Impact.NEVER: "red", Impact.RECLAIMABLE: "yellow"}
+COLOURS = {
+    Impact.EVICTED: "red",
+    Impact.PREEMPTED: "red",
+    Impact.STRANDED: "red",
+    Impact.NEVER: "red",
+    Impact.RECLAIMABLE: "yellow",
+}
 
 
 def effects_lines(effects: Effects, paint: Paint = unpainted) -> Iterator[str]:

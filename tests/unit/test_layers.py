@@ -11,7 +11,7 @@ import reconciler
 ROOT = Path(reconciler.__file__).parent
 # The rule: the engine knows no feature; only the last line of rooms may look at the outside or act on it.
 ENGINE = {"errors", "objects", "quantity", "text", "spec", "kueue", "snapshot", "render", "state", "plan", "report"}
-ENGINE |= {"lint", "admission", "diff", "view", "why", "effects"}
+ENGINE |= {"lint", "admission", "diff", "view", "why", "effects", "scheduling"}
 FEATURES = {"capacity", "multikueue", "kubestellar", "kueue_config", "skypilot", "flux", "monitoring"}
 OUTER = {"clients", "apply", "pipeline", "controller", "cli", "sandbox", "web"}
 # Files that still break the rule: those that put the features together, and those that ask clusters themselves.

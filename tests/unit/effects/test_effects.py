@@ -160,6 +160,7 @@ def test_more_quota_starts_waiting_jobs_in_order_until_it_is_used() -> None:
         waiting("first", created=1),
         waiting("third", created=3),
         waiting("large", "7", created=4),
+        running("holds", "4"),
     ]
     effects = effects_of(live, change(live_queue("a", cpu_group("8"), "4")))
     assert impacts(effects) == [(Impact.STARTS, "first"), (Impact.STARTS, "second"), (Impact.POSSIBLE, "large")]
@@ -172,6 +173,7 @@ def test_strict_queue_starts_nothing_behind_a_job_that_does_not_fit() -> None:
         local_queue_of("a"),
         waiting("large", "6", created=1),
         waiting("small", created=2),
+        running("holds", "4"),
     ]
     effects = effects_of(live, change(live_queue("a", cpu_group("8"), "4", **strict)))
     assert impacts(effects) == [(Impact.POSSIBLE, "large")]

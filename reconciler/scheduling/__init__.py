@@ -1,0 +1,1 @@
+"""What Kueue's scheduler does with workloads, by arithmetic: its order, flavors, preemption and fair sharing."""
