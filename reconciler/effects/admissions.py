@@ -11,6 +11,7 @@ from reconciler.effects.model import Impact
 from reconciler.effects.states import ChangedCluster
 from reconciler.kueue.queue_order import has_known_order
 from reconciler.kueue.reading import as_text, at
+from reconciler.kueue.workloads import queue_of
 from reconciler.objects import Manifest
 from reconciler.scheduling.build import build_scheduler, read_workloads
 from reconciler.scheduling.model import Preemption, PreemptionReason, QueuedWorkload, Settled
@@ -79,7 +80,7 @@ def _started(waiting: Iterable[QueuedWorkload], before: Settled, after: Settled)
 
 def _preempted(before: Settled, after: Settled) -> Iterator[Hit]:
     for uid, found in after.preempted.items():
-        if uid not in before.preempted and found.workload.held:
+        if uid not in before.preempted and queue_of(found.workload.manifest):
             yield Hit(found.workload.manifest, Impact.PREEMPTED, _why_preempted(found), (found.by.queue,))
 
 

@@ -105,7 +105,6 @@ def _read(workload: Manifest, state: ClusterState, *, is_by_eviction: bool) -> Q
         shape=_shape(pod_sets),
         held=held,
         reserved_at=since.timestamp() if since else 0.0,
-        is_evicted=False,
     )
 
 

@@ -25,12 +25,13 @@ from reconciler.scheduling.model import (
     Settled,
     Target,
 )
-from reconciler.scheduling.preemption import ANY, Attempt, find_targets
+from reconciler.scheduling.preemption import ANY, LOWER_OR_NEWER, Attempt, find_targets
 from reconciler.scheduling.usage import Held, Pair, UsageNode
 
 # More cycles per workload than this are an endless exchange of preemptions.
 MOST_ROUNDS = 8
 Entry = tuple[QueuedWorkload, FlavorChoice]
+Requests = tuple[tuple[Pair, int], ...]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,6 +48,7 @@ class Scheduler:
     sticky: dict[str, str] = field(default_factory=dict)
     clock: float = 0.0
     misfits: dict[tuple[str, int, str], str] = field(default_factory=dict)
+    _failed: dict[tuple[str, frozenset[Pair]], list[tuple[QueuedWorkload, Requests]]] = field(default_factory=dict)
     _admitted: dict[str, Held] = field(default_factory=dict)
     _preempted: dict[str, Preemption] = field(default_factory=dict)
 
@@ -79,8 +81,17 @@ class Scheduler:
 
     def _choose(self, workload: QueuedWorkload) -> FlavorChoice:
         rules = self.rules[workload.queue]
+        known: dict[tuple[frozenset[Pair], Requests], tuple[Target, ...]] = {}
 
         def targets(needing: frozenset[Pair], requests: Held) -> tuple[Target, ...]:
+            key = (needing, tuple(requests.items()))
+            if key not in known:
+                known[key] = () if self._is_hopeless(workload, *key) else search_targets(needing, requests)
+                if not known[key]:
+                    self._failed.setdefault((workload.queue, needing), []).append((workload, key[1]))
+            return known[key]
+
+        def search_targets(needing: frozenset[Pair], requests: Held) -> tuple[Target, ...]:
             attempt = Attempt(
                 workload=workload,
                 queue=rules,
@@ -101,6 +112,17 @@ class Scheduler:
             misfits=self.misfits,
         )
         return search.choose()
+
+    def _is_hopeless(self, workload: QueuedWorkload, needing: frozenset[Pair], requests: Requests) -> bool:
+        """Whether a more important one that requested no more found nothing to preempt since quota last moved."""
+        wanted, rules = dict(requests), self.rules[workload.queue]
+        is_by_age = LOWER_OR_NEWER in (rules.within_queue, rules.reclaim)
+        return any(
+            workload.priority <= other.priority
+            and not (is_by_age and workload.queued_at < other.queued_at)
+            and all(wanted.get(pair, 0) >= amount for pair, amount in failed)
+            for other, failed in self._failed.get((workload.queue, needing), ())
+        )
 
     def _in_order(self, entries: Mapping[str, Entry]) -> Iterator[str]:
         if not self.settings.is_fair:
@@ -153,6 +175,7 @@ class Scheduler:
 
     def _admit(self, workload: QueuedWorkload, usage: Held) -> None:
         name = workload.queue
+        self._failed.clear()
         self.waiting[name].remove(workload)
         self.clock += 1
         self.running.setdefault(name, {})[workload.uid] = replace(workload, held=usage, reserved_at=self.clock)
@@ -164,11 +187,12 @@ class Scheduler:
     def _release(self, workload: QueuedWorkload) -> None:
         """Its quota is free, it waits again, and so do all in its cohorts that had no chance before."""
         name = workload.queue
+        self._failed.clear()
         del self.running[name][workload.uid]
         self.nodes[name].remove(workload.held)
         self._admitted.pop(workload.uid, None)
         if taking_queue(self.state, workload.manifest) == name:
-            insort(self.waiting.setdefault(name, []), replace(workload, held={}, is_evicted=False), key=_turn)
+            insort(self.waiting.setdefault(name, []), replace(workload, held={}), key=_turn)
         root = self.nodes[name].root()
         for other in root.queues() if root.children else (root,):
             line = self.parked.pop(other.name.name, None)

@@ -48,8 +48,6 @@ def next_entry(root: UsageNode, entries: Entries, settings: SchedulerSettings) -
 
 def find_fair_targets(attempt: Attempt, settings: SchedulerSettings) -> tuple[Target, ...]:
     candidates = sorted(_candidates(attempt), key=lambda one: (one.queue == attempt.queue.name, one.candidate_order))
-    # Evicted ones come first in any queue.
-    candidates.sort(key=lambda one: not one.is_evicted)
     if not candidates:
         return ()
     node = attempt.queue.node
@@ -205,8 +203,7 @@ class _Search:
     def _is_before(self, one: UsageNode, other: UsageNode) -> bool:
         own = self.attempt.queue.name
         first, second = self.left[one.name.name][0], self.left[other.name.name][0]
-        keys = [(not each.is_evicted, each.queue == own, each.candidate_order) for each in (first, second)]
-        return keys[0] < keys[1]
+        return (first.queue == own, first.candidate_order) < (second.queue == own, second.candidate_order)
 
     def _highest_cohort(self, children: Iterable[UsageNode]) -> tuple[UsageNode | None, tuple[bool, float]]:
         best, best_share = None, LOWEST

@@ -43,7 +43,6 @@ class QueuedWorkload:
     shape: str = field(repr=False)
     held: Held = field(default_factory=dict)
     reserved_at: float = 0.0
-    is_evicted: bool = False
 
     @property
     def turn(self) -> tuple[int, datetime, str]:
@@ -51,9 +50,9 @@ class QueuedWorkload:
         return -self.priority, self.queued_at, self.uid
 
     @property
-    def candidate_order(self) -> tuple[bool, int, float, str]:
-        """The order in which workloads are preempted: those that are evicted anyway, the least and latest ones."""
-        return not self.is_evicted, self.priority, -self.reserved_at, self.uid
+    def candidate_order(self) -> tuple[int, float, str]:
+        """The order in which workloads are preempted: the least important and latest ones first."""
+        return self.priority, -self.reserved_at, self.uid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

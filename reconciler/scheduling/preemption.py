@@ -5,6 +5,7 @@ Kueue removes candidates in order until the workload fits, then adds back those 
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from reconciler.scheduling.model import PreemptionReason, QueuedWorkload, QueueRules, Target
 from reconciler.scheduling.usage import Held, Pair, UsageNode
@@ -32,10 +33,10 @@ class Attempt:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    """`common` is the cohort up to which its ancestors must borrow; None in the same queue."""
+class _Candidate(NamedTuple):
+    """In the order of preemption. `common` is the cohort up to which its ancestors must borrow; None in one queue."""
 
+    order: tuple[int, float, str]
     workload: QueuedWorkload
     reason: PreemptionReason
     common: UsageNode | None = None
@@ -50,17 +51,19 @@ def may_preempt(policy: str, workload: QueuedWorkload, other: QueuedWorkload) ->
     return policy in {LOWER, LOWER_OR_NEWER} and workload.priority > other.priority
 
 
-def candidates_of(attempt: Attempt, queue: str, policy: str) -> Iterator[QueuedWorkload]:
+def candidates_of(attempt: Attempt, queue: str, policy: str) -> list[QueuedWorkload]:
     """The workloads of a queue that use what is needed, and that the policy allows to preempt."""
-    for other in attempt.running.get(queue, {}).values():
-        if not attempt.needing.isdisjoint(other.held) and may_preempt(policy, attempt.workload, other):
-            yield other
+    needing, workload = attempt.needing, attempt.workload
+    return [
+        other
+        for other in attempt.running.get(queue, {}).values()
+        if (policy == ANY or may_preempt(policy, workload, other)) and not needing.isdisjoint(other.held)
+    ]
 
 
 def find_targets(attempt: Attempt) -> tuple[Target, ...]:
-    same = sorted(_in_same_queue(attempt), key=_order)
     hierarchical, others = _in_cohort(attempt)
-    candidates = list(_evicted_first((hierarchical, others, same)))
+    candidates = (*sorted(hierarchical), *sorted(others), *sorted(_in_same_queue(attempt)))
     for may_borrow in _ways(attempt, has_hierarchical=bool(hierarchical), has_others=bool(hierarchical or others)):
         if targets := _try(attempt, candidates, may_borrow=may_borrow):
             return targets
@@ -126,10 +129,11 @@ def _is_valid(attempt: Attempt, candidate: _Candidate, *, may_borrow: bool) -> b
     return True
 
 
-def _in_same_queue(attempt: Attempt) -> Iterator[_Candidate]:
-    if attempt.queue.within_queue != NEVER:
-        found = candidates_of(attempt, attempt.queue.name, attempt.queue.within_queue)
-        yield from (_Candidate(one, PreemptionReason.IN_QUEUE) for one in found)
+def _in_same_queue(attempt: Attempt) -> list[_Candidate]:
+    if attempt.queue.within_queue == NEVER:
+        return []
+    found = candidates_of(attempt, attempt.queue.name, attempt.queue.within_queue)
+    return [_Candidate(one.candidate_order, one, PreemptionReason.IN_QUEUE) for one in found]
 
 
 def _in_cohort(attempt: Attempt) -> tuple[list[_Candidate], list[_Candidate]]:
@@ -143,21 +147,24 @@ def _in_cohort(attempt: Attempt) -> tuple[list[_Candidate], list[_Candidate]]:
     for cohort in node.path():
         for queue in _borrowing_queues(attempt, cohort, before):
             for one in candidates_of(attempt, queue.name.name, attempt.queue.reclaim):
-                made = _candidate(attempt, one, cohort, has_advantage=has_advantage)
-                found[0 if has_advantage else 1].append(made)
+                reason, is_limited = _variant(attempt, one, has_advantage=has_advantage)
+                found[0 if has_advantage else 1].append(
+                    _Candidate(one.candidate_order, one, reason, cohort, is_limited)
+                )
         fits, left = _fit_in_own(cohort, left)
         has_advantage, before = has_advantage or fits, cohort
-    return sorted(found[0], key=_order), sorted(found[1], key=_order)
+    return found
 
 
-def _candidate(attempt: Attempt, one: QueuedWorkload, common: UsageNode, *, has_advantage: bool) -> _Candidate:
+def _variant(attempt: Attempt, one: QueuedWorkload, *, has_advantage: bool) -> tuple[PreemptionReason, bool]:
+    """Why it may be preempted, and whether that is forbidden to a queue that borrows afterwards."""
     if has_advantage:
-        return _Candidate(one, PreemptionReason.RECLAIM, common)
+        return PreemptionReason.RECLAIM, False
     threshold = attempt.queue.borrow_threshold
     is_too_important = one.priority >= attempt.workload.priority or (threshold is not None and one.priority > threshold)
     if not attempt.queue.can_borrow_to_preempt or is_too_important:
-        return _Candidate(one, PreemptionReason.RECLAIM, common, is_never_while_borrowing=True)
-    return _Candidate(one, PreemptionReason.BORROW, common)
+        return PreemptionReason.RECLAIM, True
+    return PreemptionReason.BORROW, False
 
 
 def _borrowing_queues(attempt: Attempt, cohort: UsageNode, skipped: UsageNode | None) -> Iterator[UsageNode]:
@@ -174,14 +181,3 @@ def _fit_in_own(node: UsageNode, requests: Held) -> tuple[bool, dict[Pair, int]]
     """Whether it fits into what the node has of its own, and what it needs from above."""
     fits = all(not node.is_borrowing_with(pair, amount) for pair, amount in requests.items())
     return fits, {pair: max(0, amount - node.local_free(pair)) for pair, amount in requests.items()}
-
-
-def _order(candidate: _Candidate) -> tuple[bool, int, float, str]:
-    return candidate.workload.candidate_order
-
-
-def _evicted_first(groups: Iterable[list[_Candidate]]) -> Iterator[_Candidate]:
-    listed = list(groups)
-    for is_evicted in (True, False):
-        for group in listed:
-            yield from (one for one in group if one.workload.is_evicted is is_evicted)

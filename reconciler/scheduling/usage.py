@@ -38,7 +38,8 @@ class UsageNode:
     used: dict[Pair, int] = field(default_factory=dict)
     weight: float = 1.0
     lendable: dict[str, int] | None = None
-    """The sum of what it could use of each resource, once computed."""
+    levels: int | None = None
+    """Both are computed once: the sum of what it could use of each resource, and the levels below it."""
 
     @property
     def is_queue(self) -> bool:
@@ -62,8 +63,10 @@ class UsageNode:
             yield from [child] if child.is_queue else child.queues()
 
     def height(self) -> int:
-        below = [child.height() + 1 for child in self.children if not child.is_queue]
-        return max((min(len(self.children), 1), *below))
+        if self.levels is None:
+            below = [child.height() + 1 for child in self.children if not child.is_queue]
+            self.levels = max((min(len(self.children), 1), *below))
+        return self.levels
 
     def local_free(self, pair: Pair) -> int:
         return max(0, self.local.get(pair, 0) - self.used.get(pair, 0))
