@@ -114,7 +114,7 @@ class Scheduler:
         return search.choose()
 
     def _is_hopeless(self, workload: QueuedWorkload, needing: frozenset[Pair], requests: Requests) -> bool:
-        """Whether a more important one that requested no more found nothing to preempt since quota last moved."""
+        """Whether a more important one with an equal or smaller request found nothing since quota last moved."""
         wanted, rules = dict(requests), self.rules[workload.queue]
         is_by_age = LOWER_OR_NEWER in (rules.within_queue, rules.reclaim)
         return any(
