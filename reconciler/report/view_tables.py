@@ -250,7 +250,7 @@ def _job(entry: JobEntry, now: datetime, *, is_wide: bool) -> tuple[Cell, ...]:
         Cell(UNKNOWN if entry.runs_on is None else entry.runs_on or NOTHING),
         Cell(UNKNOWN if entry.created is None else age_text(now - entry.created)),
         *(_job_more(entry) if is_wide else ()),
-        Cell(entry.reason or NOTHING),
+        Cell(entry.reason or entry.why or NOTHING),
     )
 
 

@@ -12,6 +12,7 @@ from reconciler.view.live import LiveCluster, live_clusters
 from reconciler.view.model import FleetGap, FleetView, PlanFacts, PoolEntry
 from reconciler.view.queues import queue_entries
 from reconciler.view.quotas import ClusterQuotas, cohort_entries, read_quotas
+from reconciler.why.index import build_stories
 
 UNOBSERVED = "not observed"
 NO_FACTS: Mapping[ClusterName, PlanFacts] = {}
@@ -30,7 +31,7 @@ def build_view(
     lives = live_clusters(complete)
     quotas = {name: read_quotas(live) for name, live in lives.items()}
     queues = tuple(entry for name, live in lives.items() for entry in queue_entries(spec, live, quotas[name], pools))
-    jobs = tuple(job_entries(spec, lives, complete.manager))
+    jobs = tuple(job_entries(spec, lives, complete.manager, build_stories(complete, spec)))
     return FleetView(
         fleet=spec.fleet.name,
         revision=spec.revision,

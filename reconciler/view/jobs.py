@@ -13,12 +13,16 @@ from reconciler.spec.kubestellar import CLUSTER_LABEL
 from reconciler.spec.model import FleetSpec, Tenant
 from reconciler.view.copies import Whereabouts, downsynced, multikueue
 from reconciler.view.live import Address, LiveCluster, name_of
-from reconciler.view.model import JobCopy, JobEntry
+from reconciler.view.model import JobCopy, JobEntry, JobState
 from reconciler.view.states import Standing, assigned_flavors, created_at, read_standing, requested
+from reconciler.why.index import Stories
+from reconciler.why.reason import first_line
 
 WORKLOAD = "Workload"
 # Labels or annotations by which tools say who submitted a job.
 OWNER_KEYS = ("app.kubernetes.io/created-by", "skypilot-user")
+# States of which a user does not ask why.
+CLEAR = {JobState.RUNNING, JobState.FINISHED, JobState.FAILED}
 Lives = Mapping[ClusterName, LiveCluster]
 
 
@@ -31,7 +35,7 @@ class OwnedJob:
     manifest: Manifest | None = None
 
 
-def job_entries(spec: FleetSpec, lives: Lives, manager: ClusterName | None) -> Iterator[JobEntry]:
+def job_entries(spec: FleetSpec, lives: Lives, manager: ClusterName | None, stories: Stories) -> Iterator[JobEntry]:
     """Copies of one workload are one job: the manager's, or, where its workload is not in sight, that of a worker."""
     tenants = _tenants(spec)
     home = lives.get(manager) if manager else None
@@ -42,7 +46,8 @@ def job_entries(spec: FleetSpec, lives: Lives, manager: ClusterName | None) -> I
             copies = orphans.get(address, ()) if _has_origin(workload) else ()
             if copies[0].cluster == live.name if copies else not _is_copy(live, home, address, workload):
                 entry = _entry(live, lives, workload, positions.get(address))
-                yield replace(entry, tenant=_tenant_of(entry, tenants), copies=copies or entry.copies)
+                why = "" if entry.state in CLEAR else first_line(stories, live.name, workload)
+                yield replace(entry, tenant=_tenant_of(entry, tenants), copies=copies or entry.copies, why=why)
 
 
 def _orphans(lives: Lives, home: LiveCluster | None) -> Mapping[Address, tuple[JobCopy, ...]]:

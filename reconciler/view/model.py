@@ -185,7 +185,10 @@ class JobCopy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobEntry:
-    """A Workload and its job. `has_quota` is whether it is admitted where it was submitted, whatever its copies do."""
+    """A Workload and its job. `has_quota` is whether it is admitted where it was submitted, whatever its copies do.
+
+    `reason` is in the words of Kueue, `why` is the first line of `kfleet why`, which may name other jobs.
+    """
 
     id: str
     cluster: ClusterName
@@ -204,6 +207,7 @@ class JobEntry:
     created: datetime | None
     position: int | None
     reason: str
+    why: str = ""
     runs_on: str | None
     copies: tuple[JobCopy, ...] | None
     flavors: Mapping[str, str]

@@ -31,12 +31,13 @@ def narrow(view: Record, scope: ViewScope) -> Record:
     """The view with only what belongs to the namespaces of the scope: its jobs, its queues, its tenants.
 
     A queue shows its own amounts, and not which other queues borrow from it. Cohorts and capacity sources belong to
-    the fleet. The problems of a cluster may name objects of others, so that only their existence is shown.
+    the fleet. The problems of a cluster may name objects of others, so that only their existence is shown. Why a job
+    waits may name jobs of others, so that only the words of Kueue are shown.
     """
     if scope.is_fleet:
         return view
     seen = scope.namespaces
-    jobs = [job for job in view["jobs"] if job["namespace"] in seen]
+    jobs = [{**job, "why": ""} for job in view["jobs"] if job["namespace"] in seen]
     tenants = [tenant for tenant in view["tenants"] if tenant["namespaces"] and seen.issuperset(tenant["namespaces"])]
     names = {tenant["name"] for tenant in tenants}
     queues = [_queue(queue, seen, names) for queue in view["queues"] if _is_submitted_to(queue, seen, names)]

@@ -48,7 +48,7 @@ function clusterRow(cluster, store) {
   const drain = cluster.drain === "draining" || cluster.drain === "drained" ? badge("warn", cluster.drain) : null;
   return row(cluster.name, [
     cell("Cluster", link(address("queues", { cluster: cluster.name }), { class: "name" }, cluster.name), h("span", { class: "muted" }, cluster.role), drain),
-    cell("Seen", cluster.reachable ? badge("ok", "reachable") : badge("bad", "not seen"), h("span", { class: "muted" }, since(cluster.takenAt, store.now), " ago")),
+    cell("Seen", cluster.reachable ? badge("ok", "reachable") : badge("bad", "not seen"), h("span", { class: "muted" }, cluster.reachable ? "" : "tried ", since(cluster.takenAt, store.now), " ago")),
     cell("Versions", h("span", null, "Kueue ", cluster.kueue || unknown()), h("span", { class: "muted" }, "Kubernetes ", cluster.kubernetes || unknown())),
     cell("In sync", sync(cluster)),
     cell("Health", health(cluster)),

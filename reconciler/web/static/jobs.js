@@ -79,7 +79,7 @@ function isFound(job, query) {
     (!query.cluster || job.cluster === query.cluster || job.runsOn === query.cluster) &&
     (!query.tenant || job.tenant === query.tenant) &&
     (!query.namespace || job.namespace === query.namespace) &&
-    matches(query.q, [job.name, job.namespace, job.workload, job.kind, job.owner, job.clusterQueue, job.reason, job.runsOn || ""])
+    matches(query.q, [job.name, job.namespace, job.workload, job.kind, job.owner, job.clusterQueue, job.reason, job.why, job.runsOn || ""])
   );
 }
 
@@ -133,9 +133,14 @@ function stateBadge(job) {
 }
 
 function whyOrWhere(job) {
-  if (groupOf(job) !== "running") return h("span", { class: "clip-two", title: job.reason }, job.reason || h("span", { class: "muted" }, "no reason reported"));
+  if (groupOf(job) !== "running") return h("span", { class: "clip-two", title: job.why || job.reason }, shortWhy(job) || h("span", { class: "muted" }, "no reason reported"));
   if (job.runsOn === null) return h("span", null, "on ", unknown("a worker that may run it was not observed"));
   return h("span", { class: "clip-two" }, job.runsOn ? ["on ", h("strong", null, job.runsOn)] : "no pods yet", job.reason ? h("span", { class: "muted" }, ` · ${job.reason}`) : null);
+}
+
+/** Without what the other cells say: that it waits, and at which place. */
+function shortWhy(job) {
+  return (job.why || job.reason).replace(/^(waits|unknown): /, "").replace(/^place \d+ of queue \S+ on \S+; /, "");
 }
 
 /** All facts about one job, in a dialog with an address of its own. */
@@ -145,7 +150,8 @@ export function jobDetail({ store, route, close }) {
   if (!job) return [h("h2", { id: "detail-title" }, "Job"), h("p", null, "This job is not in the view: it was deleted, or its cluster was not seen."), done];
   const facts = [
     ["State", [stateBadge(job), " for ", since(job.since, store.now)]],
-    ["Reason", job.reason || h("span", { class: "muted" }, "none reported")],
+    ["Why", job.why || null],
+    ["Kueue says", job.reason || h("span", { class: "muted" }, "nothing")],
     ["Place in the queue", groupOf(job) === "waiting" ? (isKnown(job.position) ? job.position : unknown()) : null],
     ["Runs on", job.runsOn === null ? unknown() : job.runsOn || "nowhere yet"],
     ["Queue", `${job.clusterQueue || "unknown"} (LocalQueue ${job.namespace}/${job.queue || "none"})`],

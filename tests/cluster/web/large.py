@@ -49,6 +49,7 @@ def _job(job: dict[str, Any], number: int) -> dict[str, Any]:
         "state": state,
         "position": number // QUEUES + 1 if state == "pending" else None,
         "reason": f"couldn't assign flavors to pod set main: insufficient unused quota for cpu, {number} more needed",
+        "why": f"waits: place {number // QUEUES + 1} of queue queue-000 on cluster-00; cpu: {number} more needed",
         "runsOn": f"cluster-{number % CLUSTERS:02}" if state in {"running", "admitted"} else "",
         "copies": [],
     }

@@ -87,7 +87,8 @@ def test_jobs_are_in_order_with_their_reason_and_place(address: str, open_tab: O
     page = tab.show("jobs?state=waiting&queue=training")
     assert page.locator(".jobs .body .name").all_inner_texts()[:2] == ["finetune", "render-many"]
     first = tab.text(".jobs .body .row")
-    assert "place 1" in first and "insufficient unused quota" in first
+    assert "place 1" in first and first.count("place") == 1 and "nvidia.com/gpu: 2 more needed in flavor any" in first
+    assert "preempted by PyTorchJob/vision/finetune" in tab.text(".jobs .body .row:has-text('render-many')")
     tab.show("jobs?state=running")
     assert "on east" in tab.text(".jobs .body .row:has-text('fold')")
 
@@ -178,6 +179,13 @@ def test_axe_finds_no_violation(view: str, scheme: Scheme, address: str, open_ta
     tab = open_tab(address, scheme=scheme)
     tab.show(view)
     assert tab.violations() == []
+
+
+def test_quota_with_long_names_is_readable_on_a_narrow_screen(address: str, open_tab: OpenTab) -> None:
+    page = open_tab(address, width=360, height=800).show("queues?cluster=east")
+    names = page.locator(".quota-name").all()
+    assert len(names) == 4
+    assert all((name.bounding_box() or {"height": 999})["height"] < 60 for name in names)
 
 
 @pytest.mark.parametrize("width", [360, 1920])

@@ -7,7 +7,7 @@ import pytest
 from reconciler.snapshot.objects import ClusterObjects
 from reconciler.view.model import JobState
 from reconciler.view.record import view_record
-from tests.builders import Document, cpu_group, job, main_tenant, open_queue, spec_of
+from tests.builders import Document, cpu_group, job, main_tenant, native, open_queue, spec_of
 from tests.unit.view.live_objects import (
     ADMITTED,
     condition,
@@ -66,6 +66,17 @@ def copy_of_it(*conditions: Document) -> Document:
 def test_state_of_a_job_is_that_of_its_workload(workload: Document, state: str, reason: str) -> None:
     found = only_job(view_of(seen_cluster("east", *QUEUE, workload, running_job())))
     assert (found.state, found.reason) == (state, reason)
+
+
+def test_waiting_job_has_the_first_line_of_its_story() -> None:
+    waits = live_workload("wl", condition("QuotaReserved", "False", "Pending", "no room"), created=2)
+    first = live_workload("first", created=1)
+    ended = live_workload("ended", *ADMITTED, condition("Finished", "True", "Succeeded", "done"))
+    space = native("Namespace", "team", {})
+    view = view_of(seen_cluster("east", *QUEUE, space, waits, first, ended))
+    found = {entry.workload: entry.why for entry in view.jobs}
+    assert found["wl"] == "waits: place 2 of queue main on east; no room"
+    assert found["ended"] == ""
 
 
 def test_job_is_named_by_its_owner_and_says_what_it_asks_for() -> None:

@@ -31,6 +31,14 @@ def test_tenant_sees_no_name_of_another_tenant() -> None:
     assert words_of_others(example_view()) == list(OTHERS)
 
 
+def test_tenant_sees_the_words_of_kueue_and_not_the_story_that_names_other_jobs() -> None:
+    view = example_view()
+    job = next(one for one in view["jobs"] if one["name"] == "fold")
+    job |= {"state": "pending", "reason": "insufficient quota", "why": "waits: preempted by Job/vision/finetune"}
+    (shown,) = (one for one in narrow(view, BIOLOGY)["jobs"] if one["name"] == "fold")
+    assert (shown["reason"], shown["why"]) == ("insufficient quota", "")
+
+
 def test_tenant_sees_that_a_cluster_was_not_observed_and_not_why() -> None:
     view = example_view()
     view["jobs"][0] |= {"namespace": "biology", "runsOn": "north", "copies": [], "reason": ""}
