@@ -12,10 +12,11 @@ from reconciler.spec.enums import Dispatch
 from reconciler.spec.kubestellar import CLUSTER_LABEL
 from reconciler.spec.model import FleetSpec, Tenant
 from reconciler.view.copies import Whereabouts, downsynced, multikueue
-from reconciler.view.live import Address, LiveCluster, name_of
+from reconciler.view.live import Address, LiveCluster, address_of, name_of
 from reconciler.view.model import JobCopy, JobEntry, JobState
 from reconciler.view.states import Standing, assigned_flavors, created_at, read_standing, requested
 from reconciler.why.index import Stories
+from reconciler.why.reading import prebuilt_of
 from reconciler.why.reason import first_line
 
 WORKLOAD = "Workload"
@@ -70,6 +71,8 @@ def _is_waiting(copy: JobCopy) -> bool:
 
 
 def _is_copy(live: LiveCluster, home: LiveCluster | None, address: Address, workload: Manifest) -> bool:
+    if _is_second(live, home, address, workload):
+        return True
     if live is home or home is None or home.workloads is None:
         return False
     if _has_origin(workload):
@@ -77,6 +80,17 @@ def _is_copy(live: LiveCluster, home: LiveCluster | None, address: Address, work
     owned = owned_job(live, workload)
     is_placed = at(owned.manifest, "metadata", "labels", CLUSTER_LABEL) == live.name
     return is_placed and (owned.kind, (address[0], owned.name)) in home.jobs
+
+
+def _is_second(live: LiveCluster, home: LiveCluster | None, address: Address, workload: Manifest) -> bool:
+    """Whether the job of a workload names another one, that of MultiKueue.
+
+    Kueue 0.19 on the manager names it by an annotation. An older Kueue on the worker does not know that, and creates a
+    second Workload for the same job.
+    """
+    named = prebuilt_of(owned_job(live, workload).manifest)
+    known = (live.workloads or {}).keys() | ((home.workloads or {}).keys() if home else set())
+    return bool(named) and named != address[1] and (address[0], named) in known
 
 
 def _has_origin(workload: Manifest) -> bool:
@@ -132,7 +146,8 @@ def owned_job(live: LiveCluster, workload: Manifest) -> OwnedJob:
     owners = [as_map(one) for one in as_list(at(workload, "metadata", "ownerReferences"))]
     owner = next((one for one in owners if one.get("controller") is True), owners[0] if owners else None)
     if owner is None:
-        return OwnedJob(("", WORKLOAD), name_of(workload))
+        sent = live.jobs_by_prebuilt.get(address_of(workload))
+        return OwnedJob(sent[0], name_of(sent[1]), sent[1]) if sent else OwnedJob(("", WORKLOAD), name_of(workload))
     kind, name = (group_of(owner), as_text(owner.get("kind"))), as_text(owner.get("name"))
     is_group = len(owners) > 1 and owner.get("controller") is not True
     namespace = as_text(at(workload, "metadata", "namespace"))

@@ -11,6 +11,7 @@ from reconciler.objects import ClusterName, Manifest
 from reconciler.snapshot.objects import ClusterObjects, FleetObjects, KindKey
 from reconciler.spec.enums import Dispatch
 from reconciler.spec.kubestellar import CHECK_CONTROLLER
+from reconciler.why.reading import prebuilt_of
 
 MULTIKUEUE = f"{GROUP}/multikueue"
 CONTROLLERS = {MULTIKUEUE: Dispatch.MULTIKUEUE, CHECK_CONTROLLER: Dispatch.KUBESTELLAR}
@@ -73,6 +74,12 @@ class LiveCluster:
         """The objects of all observed kinds outside of Kueue, by kind and name."""
         kinds = (entry for entry in self.objects.objects.items() if entry[0][0] != GROUP)
         return {(kind, address_of(one)): one for kind, found in kinds for one in found}
+
+    @cached_property
+    def jobs_by_prebuilt(self) -> Mapping[Address, tuple[KindKey, Manifest]]:
+        """The jobs that name their Workload, as those do that MultiKueue sent, by that Workload."""
+        named = ((kind, address, job, prebuilt_of(job)) for (kind, address), job in self.jobs.items())
+        return {(address[0], name): (kind, job) for kind, address, job, name in named if name}
 
 
 def live_clusters(objects: FleetObjects) -> dict[ClusterName, LiveCluster]:

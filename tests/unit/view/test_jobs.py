@@ -243,6 +243,20 @@ def test_copies_on_several_workers_without_a_job_on_the_manager_are_one_job(mana
     assert [(one.cluster, one.state) for one in found.copies or ()] == [("west", "running"), ("east", "pending")]
 
 
+@pytest.mark.parametrize("manager", ["hub", "lost"])
+def test_second_workload_that_an_older_kueue_makes_of_a_sent_job_is_no_job_of_its_own(manager: str) -> None:
+    """Kueue 0.19 names the Workload of a job that it sends by an annotation, which Kueue 0.16 does not know."""
+    sent = running_job()
+    sent["metadata"]["annotations"] = {"kueue.x-k8s.io/prebuilt-workload-name": "wl"}
+    copy = live_workload("wl", *ADMITTED, held={"cpu": "1"}, labels=ORIGIN)
+    second = live_workload("job-one-2", *ADMITTED, job="one", held={"cpu": "1"})
+    hub = seen_cluster("hub", *SENT, sent_workload(*ADMITTED, clusterName="west", admissionChecks=[READY]))
+    west = seen_cluster("west", *QUEUE, copy, second, sent)
+    view = view_of(lost_cluster("hub") if manager == "lost" else hub, west)
+    found = only_job(view)
+    assert (found.workload, found.name, found.state, found.runs_on) == ("wl", "one", "running", "west")
+
+
 def test_jobs_of_one_name_that_no_manager_sent_are_jobs_of_their_own() -> None:
     mine, theirs = live_workload("wl", job="one"), live_workload("wl", job="one")
     view = view_of(lost_cluster("hub"), seen_cluster("east", *QUEUE, mine), seen_cluster("west", *QUEUE, theirs))
