@@ -53,7 +53,7 @@ def test_job_is_seen_from_waiting_to_finished_without_a_reload(live_fleet: LiveF
         expect(row).to_contain_text("on worker1", timeout=60_000)
         live_fleet.api().create(main_job("second", name, seconds=3600))
         waiting = page.locator(".jobs .body .row:has-text('second')")
-        expect(waiting).to_contain_text("insufficient unused quota", timeout=60_000)
+        expect(waiting).to_contain_text("cpu: 1 more needed", timeout=60_000)
         expect(waiting).to_contain_text("place 1")
         live_fleet.api().delete(f"/apis/batch/v1/namespaces/{name}/jobs/first?propagationPolicy=Background")
         expect(waiting).to_contain_text("on worker1", timeout=60_000)

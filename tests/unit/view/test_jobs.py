@@ -244,7 +244,7 @@ def test_copies_on_several_workers_without_a_job_on_the_manager_are_one_job(mana
 
 
 @pytest.mark.parametrize("manager", ["hub", "lost"])
-def test_second_workload_that_an_older_kueue_makes_of_a_sent_job_is_no_job_of_its_own(manager: str) -> None:
+def test_second_workload_that_an_older_kueue_makes_of_a_sent_job_is_not_a_job_of_its_own(manager: str) -> None:
     """Kueue 0.19 names the Workload of a job that it sends by an annotation, which Kueue 0.16 does not know."""
     sent = running_job()
     sent["metadata"]["annotations"] = {"kueue.x-k8s.io/prebuilt-workload-name": "wl"}
