@@ -10,14 +10,13 @@ from typing import Any
 from deepdiff import DeepDiff
 from deepdiff.operator import BaseOperatorPlus
 
+from reconciler.plan.items import Row, by_name, orders
 from reconciler.state.values import is_equal, is_quantity
 
-Path = tuple[str | int, ...]
 
-
-def differences(old: Any, new: Any) -> Iterator[tuple[Path, Any, Any]]:
+def differences(old: Any, new: Any) -> Iterator[Row]:
     """Paths with the value before and after; None stands for a missing field."""
-    before, after = _unequal_parts(old, new)
+    before, after = _unequal_parts(*by_name(old, new))
     found = DeepDiff(
         before, after, view="tree", threshold_to_diff_deeper=0, custom_operators=[_SameQuantity()], verbose_level=2
     )
@@ -26,7 +25,10 @@ def differences(old: Any, new: Any) -> Iterator[tuple[Path, Any, Any]]:
         for items in found.values()
         for item in items
     ]
-    yield from sorted(rows, key=lambda row: [str(step).zfill(6) if isinstance(step, int) else step for step in row[0]])
+    rows += orders(old, new)
+    yield from sorted(
+        rows, key=lambda row: [str(step).zfill(6) if isinstance(step, int) else str(step) for step in row[0]]
+    )
 
 
 def _unequal_parts(old: Any, new: Any) -> tuple[Any, Any]:

@@ -1,8 +1,8 @@
 """Finds the cause of a changed field: drift in the cluster, a change in git, or a new observation.
 
 kfleet compares with the value that was desired when the object was last written. Items of a list are identified by
-their position, as in the differences themselves. For a Secret no desired values are stored; there kfleet checks
-whether the field is still as kfleet applied it.
+their position there, whatever their name in a difference. For a Secret no desired values are stored; there kfleet
+checks whether the field is still as kfleet applied it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,6 +11,7 @@ from typing import Any
 
 from reconciler.kueue.fields import with_defaults
 from reconciler.objects import FIELD_MANAGER, Manifest, merge_maps
+from reconciler.plan.items import ItemPath, Order, Row, Step, is_order, position
 from reconciler.plan.masking import masked_change
 from reconciler.plan.model import Cause, FieldChange
 from reconciler.state.managed_fields import is_applied_at, owners_at
@@ -89,14 +90,21 @@ def changed_fields(prediction: Prediction) -> tuple[FieldChange, ...]:
     """The fields that would change in a live object, without kfleet's own tracking metadata."""
     live = prediction.live or {}
     result = merge_maps(live, prediction.wanted) if prediction.result is None else prediction.result
-    found = [row for row in differences(content(live), content(result)) if not is_tracking_field(row[0])]
+    before, after = content(live), content(result)
+    found = [row for row in differences(before, after) if not is_tracking_field(tuple(map(str, row[0])))]
     history = history_of(prediction, FIELD_MANAGER) if found else None
-    kind = prediction.ref.kind
-    return tuple(
-        _field(kind, path, old, new, history.cause(path, old, new), ", ".join(owners_at(live, path, but=FIELD_MANAGER)))
-        for path, old, new in found
-        if history
-    )
+    return tuple(_changed_field(prediction, history, row, (before, after)) for row in found if history)
+
+
+def _changed_field(prediction: Prediction, history: History, row: Row, values: tuple[Any, Any]) -> FieldChange:
+    """Causes and owners are known by the numbers of list items; a person reads their names."""
+    path, old, new = row
+    before, after = (position(path, value) for value in values)
+    numbers = after or before or ()
+    was, is_now = (_value_at(values[0], numbers), _value_at(values[1], numbers)) if is_order(path) else (old, new)
+    cause = history.cause(numbers, was, is_now)
+    owners = owners_at(prediction.live or {}, before or numbers, but=FIELD_MANAGER)
+    return _field(prediction.ref.kind, path, old, new, cause, ", ".join(owners))
 
 
 def abandoned(prediction: Prediction) -> tuple[FieldChange, ...]:
@@ -125,13 +133,13 @@ def _at(value: Any, path: Path) -> Any:
     return value
 
 
-def _field(kind: str, path: Path, old: Any, new: Any, cause: Cause, owner: str) -> FieldChange:
+def _field(kind: str, path: ItemPath, old: Any, new: Any, cause: Cause, owner: str) -> FieldChange:
     """A changed field. It is masked here, before it enters the plan, so that no output can show a secret."""
     text = path_text(path)
     return FieldChange(text, *masked_change(kind, text, old, new), cause, owner)
 
 
-def differences(old: Any, new: Any) -> Iterator[tuple[Path, Any, Any]]:
+def differences(old: Any, new: Any) -> Iterator[Row]:
     """Paths with the value before and after. Equal values are found here, without importing deepdiff."""
     if is_equal(old, new):
         return
@@ -140,9 +148,14 @@ def differences(old: Any, new: Any) -> Iterator[tuple[Path, Any, Any]]:
     yield from difference.differences(old, new)
 
 
-def path_text(path: Path) -> str:
-    steps = (f"[{step}]" if isinstance(step, int) or not _is_plain(step) else f".{step}" for step in path)
-    return "".join(steps).removeprefix(".")
+def path_text(path: ItemPath) -> str:
+    return "".join(map(_step_text, path)).removeprefix(".")
+
+
+def _step_text(step: Step) -> str:
+    if isinstance(step, Order):
+        return f" ({step})"
+    return f".{step}" if isinstance(step, str) and _is_plain(step) else f"[{step}]"
 
 
 def _is_plain(step: str) -> bool:

@@ -9,7 +9,6 @@ from tests.builders import Document, cluster_queue, cpu_group, flavor, main_tena
 from tests.cluster.live_fleet import LiveFleet
 from tests.support import eventually
 
-QUOTA = "spec.resourceGroups[0].flavors[0].resources[0].nominalQuota"
 QUOTA_POINTER = "/spec/resourceGroups/0/flavors/0/resources/0/nominalQuota"
 LABEL = "example.org/team"
 REMOVE_WEIGHT = '[{"op": "remove", "path": "/spec/fairSharing"}]'
@@ -31,14 +30,18 @@ def held(live_fleet: LiveFleet) -> LiveFleet:
     return live_fleet
 
 
+def quota_path(live: LiveFleet) -> str:
+    return f"spec.resourceGroups[0].flavors[{live.name}].resources[cpu].nominalQuota"
+
+
 def test_changed_field_is_drift_and_is_put_back(held: LiveFleet) -> None:
     name = f"clusterqueue/{held.name}"
     change = f'[{{"op": "replace", "path": "{QUOTA_POINTER}", "value": "5"}}]'
     held.kubectl("patch", name, "--type=json", "-p", change)
     planned = held.plan()
     assert planned.actions == {f"worker1/ClusterQueue/{held.name}": "update"}
-    field = planned.fields(f"worker1/ClusterQueue/{held.name}")[QUOTA]
-    assert field == {"path": QUOTA, "old": "5", "new": "9", "cause": "drift", "owner": "kubectl-patch"}
+    field = planned.fields(f"worker1/ClusterQueue/{held.name}")[quota_path(held)]
+    assert field == {"path": quota_path(held), "old": "5", "new": "9", "cause": "drift", "owner": "kubectl-patch"}
     held.converge()
     (group,) = held.queue(held.name)["spec"]["resourceGroups"]
     assert group["flavors"][0]["resources"][0]["nominalQuota"] == "9"
@@ -56,10 +59,10 @@ def test_drift_is_distinguished_from_a_change_in_git_field_by_field(held: LiveFl
     )
     causes = {path: entry["cause"] for path, entry in held.plan().fields(name).items()}
     assert causes == {
-        QUOTA: "drift",
+        quota_path(held): "drift",
         "spec.cohortName": "spec",
         "spec.resourceGroups[0].coveredResources[1]": "spec",
-        "spec.resourceGroups[0].flavors[0].resources[1]": "spec",
+        f"spec.resourceGroups[0].flavors[{held.name}].resources[memory]": "spec",
     }
     held.converge()
     assert held.queue(held.name)["spec"]["cohortName"] == f"{held.name}-new"
@@ -217,7 +220,7 @@ def test_field_that_a_program_took_is_taken_back_where_the_policy_says_so(held: 
     held.commit(*held_documents(held.name), policy={"conflicts": "take"})
     planned = held.plan()
     assert planned.changes[f"worker1/ClusterQueue/{held.name}"]["reason"] == "taken"
-    assert planned.fields(f"worker1/ClusterQueue/{held.name}")[QUOTA]["owner"] == "robot"
+    assert planned.fields(f"worker1/ClusterQueue/{held.name}")[quota_path(held)]["owner"] == "robot"
     held.converge()
     (group,) = held.queue(held.name)["spec"]["resourceGroups"]
     assert group["flavors"][0]["resources"][0]["nominalQuota"] == "9"

@@ -35,7 +35,7 @@ def test_text_tells_objects_quotas_namespaces_and_lint() -> None:
         "  - Namespace/astro  (kfleet lets go of it and does not delete it)",
         "  ~ ClusterQueue/night",
         f"      spec.namespaceSelector: {SELECTOR} -> (none)",
-        "      spec.resourceGroups[0].flavors[0].resources[0].nominalQuota: 10 -> 14",
+        "      spec.resourceGroups[0].flavors[cpu].resources[cpu].nominalQuota: 10 -> 14",
         "quota",
         "  east  night  cpu  cpu  nominal  10 -> 14  (+4)",
         "namespaces",

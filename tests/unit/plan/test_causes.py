@@ -62,7 +62,9 @@ SENT = (
     flavor("cpu", {"cpu": "16"}),
     open_queue("night", "cpu", {"cpu": "50%"}, dispatch="multikueue"),
 )
-CPU, MEMORY, PODS = (f"spec.resourceGroups[0].flavors[0].resources[{number}].nominalQuota" for number in range(3))
+CPU, MEMORY, PODS = (
+    f"spec.resourceGroups[0].flavors[cpu].resources[{name}].nominalQuota" for name in ("cpu", "memory", "pods")
+)
 LIMIT = MEMORY.replace("nominalQuota", "borrowingLimit")
 COHORT, STRATEGY = "spec.cohortName", "spec.queueingStrategy"
 
@@ -165,14 +167,15 @@ def test_capacity_of_a_pool_is_distinguished_from_a_change_of_its_master_queue()
     paper_clusters = applied_clusters(parse(MASTER), seen=seen_pools(cnaf="16"))
     moved = causes(plan_of(parse(MASTER), paper_clusters, seen=seen_pools(cnaf="12")))
     both = causes(plan_of(parse(MASTER.replace("science", "art")), paper_clusters, seen=seen_pools(cnaf="12")))
-    assert moved == {CPU: Cause.OBSERVATION}
-    assert both == {CPU: Cause.OBSERVATION, COHORT: Cause.SPEC}
+    pool_cpu = CPU.replace("flavors[cpu]", "flavors[night-nats-cnaf]")
+    assert moved == {pool_cpu: Cause.OBSERVATION}
+    assert both == {pool_cpu: Cause.OBSERVATION, COHORT: Cause.SPEC}
 
 
 def test_pool_that_comes_is_an_observation() -> None:
     paper_clusters = applied_clusters(parse(MASTER), seen=seen_pools(cnaf="16"))
     found = causes(plan_of(parse(MASTER), paper_clusters, seen=seen_pools(cnaf="16", lyon="4")))
-    assert found == {"spec.resourceGroups[0].flavors[1]": Cause.OBSERVATION}
+    assert found == {"spec.resourceGroups[0].flavors[night-nats-lyon]": Cause.OBSERVATION}
 
 
 @pytest.mark.parametrize("text", ["0123456789abcdef", "0123456789abcdef.", "0123456789abcdef.%%%"])

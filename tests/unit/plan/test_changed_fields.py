@@ -12,6 +12,10 @@ NIGHT = "hub/ClusterQueue/night"
 QUOTA = {"resourceGroups": [{"flavors": [{"name": "cpu", "resources": [{"name": "cpu", "nominalQuota": "9"}]}]}]}
 
 
+def named(name: str, value: int) -> dict[str, Any]:
+    return {"name": name, "b": value}
+
+
 def rows(old: Any, new: Any) -> list[tuple[str, Any, Any]]:
     return [(path_text(path), before, after) for path, before, after in differences(old, new)]
 
@@ -31,6 +35,21 @@ def rows(old: Any, new: Any) -> list[tuple[str, Any, Any]]:
         ({"a": ["x"]}, {"a": ["x", "y"]}, [("a[1]", None, "y")]),
         ({"a": [{"b": 1}]}, {"a": [{"b": 2}]}, [("a[0].b", 1, 2)]),
         ({"a": "not present"}, {"a": "x"}, [("a", "not present", "x")]),
+        ({"a": ["x", "y"]}, {"a": ["y", "x"]}, [("a (order)", ["x", "y"], ["y", "x"])]),
+        ({"a": [named("x", 1)]}, {"a": [named("x", 2)]}, [("a[x].b", 1, 2)]),
+        ({"a": [named("y", 2)]}, {"a": [named("x", 1), named("y", 2)]}, [("a[x]", None, named("x", 1))]),
+        (
+            {"a": [named("x", 1), named("y", 2)]},
+            {"a": [named("y", 3)]},
+            [("a[x]", named("x", 1), None), ("a[y].b", 2, 3)],
+        ),
+        (
+            {"a": [named("x", 1), named("y", 2)]},
+            {"a": [named("y", 2), named("x", 3)]},
+            [("a (order)", ["x", "y"], ["y", "x"]), ("a[x].b", 1, 3)],
+        ),
+        ({"a": [named("x", 1), named("x", 2)]}, {"a": [named("x", 1), named("x", 3)]}, [("a[1].b", 2, 3)]),
+        ({"a": [{"name": 1, "b": 1}]}, {"a": [{"name": 1, "b": 2}]}, [("a[0].b", 1, 2)]),
     ],
 )
 def test_differences(old: Any, new: Any, found: list[tuple[str, Any, Any]]) -> None:
@@ -52,6 +71,12 @@ def test_differences_compare_quantities_by_value(value: Any) -> None:
 def test_differences_of_equal_quantities_hide_no_other_difference() -> None:
     old = {"spec": {"nominalQuota": "9", "borrowingLimit": "1"}}
     assert rows(old, {"spec": {"nominalQuota": 9, "borrowingLimit": "2"}}) == [("spec.borrowingLimit", "1", "2")]
+
+
+def test_differences_name_the_flavor_and_the_resource() -> None:
+    other = [{"flavors": [{"name": "cpu", "resources": [{"name": "cpu", "nominalQuota": 12}]}]}]
+    path = "spec.resourceGroups[0].flavors[cpu].resources[cpu].nominalQuota"
+    assert rows({"spec": QUOTA}, {"spec": {"resourceGroups": other}}) == [(path, "9", 12)]
 
 
 def test_path_text_brackets_what_is_not_a_plain_word() -> None:

@@ -15,7 +15,7 @@ from reconciler.state.applyset import Inventory, SetName
 EAST = ClusterName("east")
 QUEUE = Ref(EAST, "kueue.x-k8s.io", "ClusterQueue", "", "q")
 SPACE = Ref(EAST, "", "Namespace", "", "team")
-QUOTA = "spec.resourceGroups[0].flavors[0].resources[0].nominalQuota"
+QUOTA = "spec.resourceGroups[0].flavors[cpu].resources[cpu].nominalQuota"
 
 
 def plan_with(ref: Ref, action: Action, *fields: FieldChange) -> Plan:
