@@ -50,11 +50,23 @@ def _pod_spec(name: str, content: Mapping[str, Any], pod: Mapping[str, Any]) -> 
     return {
         "restartPolicy": "OnFailure",
         "subdomain": at(content, "network", "headlessName") or "flux-service",
-        "initContainers": [] if view.get("disable") is True else [first],
+        # Also where the image brings Flux: then it copies nothing, and still asks for its resources.
+        "initContainers": [first],
         "containers": [_container(name, number, one) for number, one in enumerate(containers)],
         **{field: pod[field] for field in _POD_FIELDS if pod.get(field)},
+        **_affinity(pod),
         **({"overhead": dict(as_map(pod["resources"]))} if pod.get("resources") else {}),
     }
+
+
+def _affinity(pod: Mapping[str, Any]) -> dict[str, Any]:
+    """The operator requires a node with one of the values of each label."""
+    wanted = as_map(pod.get("nodeAffinity"))
+    if not wanted:
+        return {}
+    needs = [{"key": key, "operator": "In", "values": list(as_list(values))} for key, values in wanted.items()]
+    terms = {"nodeSelectorTerms": [{"matchExpressions": needs}]}
+    return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
 
 
 def _container(name: str, number: int, container: Any) -> dict[str, Any]:

@@ -20,6 +20,11 @@ OLD = f"{FLUX_GROUP}/v1alpha1"
 HOST = "hostpath"
 _LEFT_OUT = ("localDeploy", "diagnostics")
 _LEFT_OUT_OF_CONTAINERS = ("cores", "diagnostics", "fluxUser")
+_LEFT_OUT_BELOW = {"commands": "runFluxAsRoot"}
+_LEFT_OUT_OF_FLUX = ("installRoot",)
+# v1alpha1 had `class` for some days, before its volumes got `storageClass`.
+_STORAGE_CLASS = ("storageClass", "class")
+_WITH_CONTAINERS = ("containers", "services")
 _MISSED = {
     "users": "v1alpha2 serves one user: give each their own MiniCluster",
     "fluxRestful": "v1alpha2 has no web server of its own: submit with flux, or run a server in a container",
@@ -63,13 +68,18 @@ def lost_in(manifest: Manifest) -> Iterator[Lost]:
         if spec.get(name):
             yield Lost(("spec", name), why)
     for name, volume in as_map(spec.get("volumes")).items():
-        if not _is_on_host(volume):
-            problem = f"volume {name} is of class {at(volume, 'class')}: v1alpha2 mounts what exists already"
+        if storage := _storage_class(volume):
+            problem = f"volume {name} is of storage class {storage}: v1alpha2 mounts what exists already"
             yield Lost(("spec", "volumes", name), f"{problem}; create a PersistentVolumeClaim and give its claimName")
+    if at(spec, "flux", "curveCertSecret"):
+        why = "v1alpha2 has no such field: the operator makes a certificate of its own"
+        yield Lost(("spec", "flux", "curveCertSecret"), why)
 
 
-def _is_on_host(volume: Any) -> bool:
-    return at(volume, "class") in (None, "", HOST)
+def _storage_class(volume: Any) -> str:
+    """The storage class of a volume; empty where it is a folder of the host."""
+    found = next((as_text(at(volume, name)) for name in _STORAGE_CLASS if at(volume, name)), "")
+    return "" if found == HOST else found
 
 
 def _quiet(spec: Mapping[str, Any]) -> Step:
@@ -91,10 +101,10 @@ def _options(spec: Mapping[str, Any]) -> Step:
     }
     if not found:
         return Step(spec)
-    containers = [_without(one, "fluxOptionFlags", "fluxLogLevel") for one in _containers(spec)]
     flux = {**found, **as_map(spec.get("flux"))}
     words = " and ".join(f"flux.{name}" for name in sorted(found))
-    return Step({**spec, "containers": containers, "flux": flux}, f"options of a container moved to {words}")
+    without = _all_containers(spec, lambda one: _without(one, "fluxOptionFlags", "fluxLogLevel"))
+    return Step({**spec, **without, "flux": flux}, f"options of a container moved to {words}")
 
 
 def _commands(spec: Mapping[str, Any]) -> Step:
@@ -113,7 +123,7 @@ def _commands(spec: Mapping[str, Any]) -> Step:
 def _volumes(spec: Mapping[str, Any]) -> Step:
     """Volumes on the host were declared for all containers; now each container says what it mounts."""
     declared = as_map(spec.get("volumes"))
-    on_host = {name: as_text(at(one, "path")) for name, one in declared.items() if _is_on_host(one)}
+    on_host = {name: as_text(at(one, "path")) for name, one in declared.items() if not _storage_class(one)}
 
     def mounted(container: Mapping[str, Any]) -> Mapping[str, Any]:
         own = {
@@ -131,14 +141,31 @@ def _volumes(spec: Mapping[str, Any]) -> Step:
 
 def _unneeded(spec: Mapping[str, Any]) -> Step:
     gone = [name for name in _LEFT_OUT if name in spec]
-    in_containers = [name for name in _LEFT_OUT_OF_CONTAINERS if any(name in one for one in _containers(spec))]
+    of_flux = [name for name in _LEFT_OUT_OF_FLUX if name in as_map(spec.get("flux"))]
+    everyone = [one for field in _WITH_CONTAINERS for one in _containers(spec, field)]
+    in_containers = [name for name in _LEFT_OUT_OF_CONTAINERS if any(name in one for one in everyone)]
+    below = [
+        f"{part}.{name}"
+        for part, name in _LEFT_OUT_BELOW.items()
+        if any(name in as_map(at(one, part)) for one in everyone)
+    ]
     empty = [name for name in _MISSED if name in spec and not spec[name]]
-    if not (gone or in_containers or empty):
+    left = (*gone, *in_containers, *below, *(f"flux.{name}" for name in of_flux))
+    if not (left or empty):
         return Step(spec)
-    containers = [_without(one, *_LEFT_OUT_OF_CONTAINERS) for one in _containers(spec)]
-    left = ", ".join((*gone, *in_containers))
-    note = f"{left}: left out, v1alpha2 has no such field" if left else ""
-    return Step({**_without(spec, *gone, *empty), "containers": containers}, note)
+    flux = {"flux": _without(as_map(spec["flux"]), *of_flux)} if of_flux else {}
+    note = f"{', '.join(left)}: left out, v1alpha2 has no such field" if left else ""
+    return Step({**_without(spec, *gone, *empty), **_all_containers(spec, _without_old), **flux}, note)
+
+
+def _without_old(container: Mapping[str, Any]) -> Mapping[str, Any]:
+    kept = _without(container, *_LEFT_OUT_OF_CONTAINERS)
+    below = {
+        part: _without(as_map(kept[part]), name)
+        for part, name in _LEFT_OUT_BELOW.items()
+        if name in as_map(kept.get(part))
+    }
+    return {**kept, **below}
 
 
 _STEPS: tuple[Callable[[Mapping[str, Any]], Step], ...] = (_quiet, _options, _commands, _volumes, _unneeded)
@@ -147,13 +174,22 @@ _STEPS: tuple[Callable[[Mapping[str, Any]], Step], ...] = (_quiet, _options, _co
 def _each_container(
     spec: Mapping[str, Any], change: Callable[[Mapping[str, Any]], Mapping[str, Any]], note: str
 ) -> Step:
-    before = _containers(spec)
-    after = [dict(change(one)) for one in before]
-    return Step(spec) if before == after else Step({**spec, "containers": after}, note)
+    before = {field: _containers(spec, field) for field in _WITH_CONTAINERS if field in spec}
+    after = _all_containers(spec, change)
+    return Step(spec) if before == after else Step({**spec, **after}, note)
 
 
-def _containers(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [dict(as_map(one)) for one in as_list(spec.get("containers"))]
+def _all_containers(
+    spec: Mapping[str, Any], change: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+) -> dict[str, list[dict[str, Any]]]:
+    """Services are containers too, with the same fields."""
+    return {
+        field: [dict(change(one)) for one in _containers(spec, field)] for field in _WITH_CONTAINERS if field in spec
+    }
+
+
+def _containers(spec: Mapping[str, Any], field: str = "containers") -> list[dict[str, Any]]:
+    return [dict(as_map(one)) for one in as_list(spec.get(field))]
 
 
 def _without(content: Mapping[str, Any], *names: str) -> dict[str, Any]:

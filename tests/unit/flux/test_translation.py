@@ -72,16 +72,41 @@ def test_volume_of_the_host_moves_to_the_containers_that_mount_it() -> None:
 
 
 def test_what_v1alpha2_cannot_say_is_named_and_kept_to_be_seen() -> None:
-    disk = {"path": "/x", "class": "csi", "secret": "s"}
+    disk = {"path": "/x", "storageClass": "csi", "secret": "s"}
     old = lammps(OLD, users=[{"name": "ada"}], fluxRestful={"port": 80}, volumes={"disk": disk})
     assert [lost.path for lost in lost_in(old)] == [
         ("spec", "users"),
         ("spec", "fluxRestful"),
         ("spec", "volumes", "disk"),
     ]
-    assert "claimName" in [*lost_in(old)][2].problem
+    assert "of storage class csi" in [*lost_in(old)][2].problem and "claimName" in [*lost_in(old)][2].problem
     assert {"users", "fluxRestful", "volumes"} <= to_current(old).manifest["spec"].keys()
     assert [*lost_in(lammps(volumes={"disk": disk}))] == []
+
+
+@pytest.mark.parametrize("field", ["storageClass", "class"])
+def test_volume_of_a_storage_class_never_becomes_a_folder_of_the_host(field: str) -> None:
+    mounted = {"image": "lammps", "volumes": {"data": {"path": "/data"}}}
+    found = translated(containers=[mounted], volumes={"data": {"path": "/x", field: "csi"}})
+    assert found["containers"][0]["volumes"] == {"data": {"path": "/data"}} and "data" in found["volumes"]
+    on_host = translated(containers=[mounted], volumes={"data": {"path": "/x", field: "hostpath"}})
+    assert on_host["containers"][0]["volumes"] == {"data": {"path": "/data", "hostPath": "/x"}}
+
+
+def test_fields_that_v1alpha2_no_longer_has_are_named() -> None:
+    old = lammps(
+        OLD,
+        flux={"installRoot": "/usr", "curveCertSecret": "cert", "logLevel": 7},
+        containers=[{"image": "lammps", "commands": {"runFluxAsRoot": True, "pre": "x"}}],
+        services=[{"image": "db", "cores": 2, "preCommand": "y"}],
+    )
+    upgraded = to_current(old)
+    spec = upgraded.manifest["spec"]
+    assert spec["containers"] == [{"image": "lammps", "commands": {"pre": "x"}}]
+    assert spec["services"] == [{"image": "db", "commands": {"pre": "y"}}]
+    assert spec["flux"] == {"curveCertSecret": "cert", "logLevel": 7}
+    assert "cores, commands.runFluxAsRoot, flux.installRoot: left out, v1alpha2 has no such field" in upgraded.notes
+    assert [lost.path for lost in lost_in(old)] == [("spec", "flux", "curveCertSecret")]
 
 
 def test_translation_says_what_it_changed() -> None:
@@ -104,6 +129,16 @@ def test_operator_makes_one_indexed_job_of_all_members() -> None:
     assert [one["name"] for one in (*pod["initContainers"], *pod["containers"])] == ["flux-view", "lammps"]
 
 
-def test_operator_leaves_flux_out_where_the_image_brings_it() -> None:
-    made = operator_job(lammps(flux={"container": {"disable": True}}))
-    assert made["spec"]["template"]["spec"]["initContainers"] == []
+def test_operator_keeps_its_init_container_where_the_image_brings_flux() -> None:
+    """Its resources count for the quota, as Kueue sees them."""
+    view = {"disable": True, "resources": {"requests": {"cpu": 9}}}
+    (first,) = operator_job(lammps(flux={"container": view}))["spec"]["template"]["spec"]["initContainers"]
+    assert first["name"] == "flux-view" and first["resources"] == {"requests": {"cpu": 9}}
+
+
+def test_operator_requires_nodes_with_the_labels_of_the_affinity() -> None:
+    made = operator_job(lammps(pod={"nodeAffinity": {"pool": ["cpu", "big"]}}))
+    (term,) = made["spec"]["template"]["spec"]["affinity"]["nodeAffinity"][
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ]["nodeSelectorTerms"]
+    assert term == {"matchExpressions": [{"key": "pool", "operator": "In", "values": ["cpu", "big"]}]}
