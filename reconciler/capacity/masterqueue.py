@@ -10,7 +10,7 @@ from typing import Any
 
 from reconciler.capacity.message import POOL_ANNOTATION, POOL_KEY, flavor_name, problem_of_pool
 from reconciler.capacity.quota import Quota
-from reconciler.capacity.recovery import OWN_TAINT, pool_of
+from reconciler.capacity.recovery import OWN_EFFECT, OWN_TAINT, is_own_taint, pool_of
 from reconciler.capacity.sources import is_at
 from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.rules.groups import MOST_QUOTAS
@@ -268,8 +268,8 @@ def _resource_flavor(entry: MasterFlavor, name: str, pool: Pool, policy: Capacit
     node = entry.nats.virtual_node if entry.nats is not None else ""
     content: dict[str, Any] = {"nodeLabels": {HOSTNAME: node}} if node else {}
     content["nodeTaints"] = [
-        {"key": OWN_TAINT, "value": "true", "effect": "NoSchedule"},
-        *(dict(taint) for taint in pool.taints if taint.get("key") != OWN_TAINT),
+        {"key": OWN_TAINT, "value": "true", "effect": OWN_EFFECT},
+        *(dict(taint) for taint in pool.taints if not is_own_taint(taint)),
     ]
     content["tolerations"] = [{"key": POOL_KEY, "value": pool.place.name, "effect": "NoSchedule"}]
     manifest = kueue_manifest("ResourceFlavor", name, content)

@@ -6,6 +6,7 @@ quota or its place among the flavors only because it has not spoken yet.
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from typing import Any
 
 from reconciler.capacity.message import POOL_ANNOTATION, POOL_KEY, flavor_name
 from reconciler.capacity.model import Sample, SourceKey
@@ -16,7 +17,7 @@ from reconciler.quantity import ZERO
 from reconciler.snapshot.model import Amounts
 from reconciler.spec.masterqueue import MasterFlavor, MasterQueue
 
-OWN_TAINT = "virtual-node.interlink/no-schedule"
+OWN_TAINT, OWN_EFFECT = "virtual-node.interlink/no-schedule", "NoSchedule"
 
 
 def recall_pools(
@@ -62,10 +63,13 @@ def _recalled(
         for key, value in as_map(at(flavor, "metadata", "labels")).items()
         if not key.startswith("applyset.kubernetes.io/")
     }
-    taints = tuple(
-        taint for taint in map(as_map, as_list(at(flavor, "spec", "nodeTaints"))) if taint.get("key") != OWN_TAINT
-    )
+    taints = tuple(taint for taint in map(as_map, as_list(at(flavor, "spec", "nodeTaints"))) if not is_own_taint(taint))
     return Sample(pool_source(entry.nats, pool), now, quotas, labels, taints)
+
+
+def is_own_taint(taint: Mapping[str, Any]) -> bool:
+    """Whether this is the taint that every pool's flavor has; a pool may add one of the same key and another effect."""
+    return (taint.get("key"), taint.get("effect")) == (OWN_TAINT, OWN_EFFECT)
 
 
 def pool_of(flavor: Manifest) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from reconciler.capacity.recovery import recall_pools
+from reconciler.capacity.recovery import OWN_TAINT, recall_pools
 from reconciler.render.compute import compute_desired
 from reconciler.snapshot.model import Observations, PoolKey
 from tests.builders import spec_of
@@ -41,6 +41,15 @@ def test_pools_are_recalled_in_the_order_of_the_queue_with_what_they_said() -> N
     assert found["lyon"].labels == {"site": "lyon"}
     assert found["lyon"].taints == lyon.taints
     assert found["lyon"].amounts["cpu"] == lyon.amounts["cpu"]
+
+
+def test_taint_of_our_key_with_another_effect_is_the_pools_own() -> None:
+    """Every flavor of a pool has the taint that keeps other pods away; a pool may also evict with the same key."""
+    own = {"key": OWN_TAINT, "value": "true", "effect": "NoSchedule"}
+    evicting = {**own, "effect": "NoExecute"}
+    (flavor,) = live(pool("cnaf", taints=(own, evicting)))[1]
+    assert flavor["spec"]["nodeTaints"] == [own, evicting]
+    assert recalled(pool("cnaf", taints=(evicting,)))["cnaf"].taints == (evicting,)
 
 
 def test_pool_that_gives_nothing_is_recalled_only_where_it_is_used() -> None:
