@@ -160,11 +160,12 @@ def shape_of_release(version: str) -> PolicyShape:
     """Return the shape of a release; the installed CRD is more reliable."""
     major, minor = _numbers(version)
     release = (major, minor)
-    collectors = Collectors.NESTED if release >= (0, 23) else Collectors.NOWHERE
+    # 0.23 had flat collectors, 0.24 and 0.25 nested ones, and all later releases have flat ones again.
+    collectors = Collectors.NESTED if release in {(0, 24), (0, 25)} else Collectors.FLAT
     return PolicyShape(
         is_singleton_in_clause=release >= (0, 26),
         has_create_only=release >= (0, 24),
-        collectors=Collectors.FLAT if release >= (0, 26) else collectors,
+        collectors=collectors if release >= (0, 23) else Collectors.NOWHERE,
         has_status_collectors=release >= (0, 23),
         has_custom_transforms=True,
     )

@@ -160,7 +160,7 @@ def test_cluster_of_no_downsynced_queue_has_no_policy() -> None:
     ("version", "of_policy", "of_clause"),
     [
         ("0.22", {"wantSingletonReportedState": True}, {}),
-        ("v0.23.1", {"wantSingletonReportedState": True}, {"statusCollection": {"statusCollectors": ["C"]}}),
+        ("v0.23.1", {"wantSingletonReportedState": True}, {"statusCollectors": ["C"]}),
         (
             "0.25.0-rc.1",
             {"wantSingletonReportedState": True},
