@@ -86,6 +86,7 @@ def _check_objects(queue: Queue, cluster: Cluster, asking: tuple[Tenant, Provisi
         "provisioningClassName": provisioning.class_name,
         "managedResources": list(provisioning.resources),
         "parameters": dict(provisioning.parameters),
+        "podSetMergePolicy": provisioning.merge_policy,
     }
     parameters = {"apiGroup": GROUP, "kind": "ProvisioningRequestConfig", "name": name}
     check = {"controllerName": CONTROLLER, "parameters": parameters}

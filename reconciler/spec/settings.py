@@ -73,6 +73,7 @@ class Provisioning:
     class_name: str
     resources: tuple[str, ...] = ()
     parameters: Mapping[str, str] = field(default_factory=dict)
+    merge_policy: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,4 +101,9 @@ def read_skypilot(written: Manifest | None) -> SkyPilot | None:
 
 
 def _provisioning(written: Manifest) -> Provisioning:
-    return Provisioning(written["className"], tuple(written.get("managedResources", ())), written.get("parameters", {}))
+    return Provisioning(
+        written["className"],
+        tuple(written.get("managedResources", ())),
+        written.get("parameters", {}),
+        written.get("podSetMergePolicy", ""),
+    )

@@ -93,7 +93,8 @@ def test_server_config_lies_where_the_team_submits(dispatch: str, cluster: str) 
 
 
 def test_provisioning_stays_off_the_manager_that_sends_jobs_on() -> None:
-    options = "{provisioning: {className: queued-provisioning.gke.io, managedResources: [cpu], parameters: {a: b}}}"
+    options = "{provisioning: {className: queued-provisioning.gke.io, managedResources: [cpu], parameters: {a: b},"
+    options += " podSetMergePolicy: IdenticalWorkloadSchedulingRequirements}}"
     objects = {
         str(entry.ref): entry.manifest for entry in compute_desired(skypilot_spec(options, "multikueue")).objects
     }
@@ -101,6 +102,7 @@ def test_provisioning_stays_off_the_manager_that_sends_jobs_on() -> None:
         "provisioningClassName": "queued-provisioning.gke.io",
         "managedResources": ["cpu"],
         "parameters": {"a": "b"},
+        "podSetMergePolicy": "IdenticalWorkloadSchedulingRequirements",
         "retryStrategy": {"backoffLimitCount": 3, "backoffBaseSeconds": 60, "backoffMaxSeconds": 1800},
     }
     assert objects["east/AdmissionCheck/skypilot-research"]["spec"] == {
