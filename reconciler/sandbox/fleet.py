@@ -56,6 +56,23 @@ def up(options: SandboxOptions, report: Callable[[str], None] = lambda _: None) 
     return sandbox
 
 
+def start_empty(name: str) -> "Sandbox":
+    """Start an etcd without a cluster, which ends with this process; `add_control_plane` adds clusters to it."""
+    shutil.rmtree(sandbox_folder(name), ignore_errors=True)
+    sandbox = Sandbox(SandboxState(name, datetime.now(UTC)))
+    try:
+        sandbox.state.save()
+        _start_watchdog(sandbox)
+        sandbox.start(control_plane.etcd_part(sandbox.folder, *sandbox.take_ports(2)))
+    except OSError as error:
+        sandbox.discard()
+        raise SandboxError(str(sandbox.folder), f"cannot write: {error.strerror}", _DISK_HINT) from error
+    except BaseException:
+        sandbox.discard()
+        raise
+    return sandbox
+
+
 def down(name: str) -> None:
     """Take a sandbox down; one that is just coming up is waited for."""
     with held_lock(_lock_file(name)):
@@ -82,8 +99,7 @@ def refuse_second(name: str) -> None:
 def _bring_up(sandbox: "Sandbox", options: SandboxOptions, report: Callable[[str], None]) -> None:
     sandbox.state.save()
     if options.is_owned:
-        owner = (str(os.getpid()), processes.birth(os.getpid()))
-        sandbox.start(_own_part(sandbox.folder, "watchdog", *owner, options.name))
+        _start_watchdog(sandbox)
     etcd_port, peer_port, nats_port = sandbox.take_ports(3)
     sandbox.start(control_plane.etcd_part(sandbox.folder, etcd_port, peer_port))
     nats = sandbox.start(control_plane.nats_part(sandbox.folder, nats_port))
@@ -107,6 +123,11 @@ def _bring_up(sandbox: "Sandbox", options: SandboxOptions, report: Callable[[str
     sandbox.wait(nats.name)
     if any(cluster.kueue for cluster in sandbox.state.clusters):
         sandbox.start(_own_part(sandbox.folder, "kubelet", options.name))
+
+
+def _start_watchdog(sandbox: "Sandbox") -> None:
+    owner = (str(os.getpid()), processes.birth(os.getpid()))
+    sandbox.start(_own_part(sandbox.folder, "watchdog", *owner, sandbox.folder.name))
 
 
 def _own_part(folder: Path, module: str, *arguments: str) -> Part:
@@ -156,21 +177,27 @@ class Sandbox:
     ) -> SandboxCluster:
         """One more control plane on the same etcd, with an empty store of its own; kwok runs where nodes are given."""
         files = ClusterFiles(self.folder / name)
-        ports = self.take_ports(7)
-        cluster = control_plane.make_cluster(name, kueue_version, files, ports[0])
-        self._record(lambda state: replace(state, clusters=_ordered((*state.clusters, cluster))))
-        self.start(control_plane.api_server_part(cluster, files, self._state.part("etcd")))
-        self.wait(f"{name}/kube-apiserver")
-        self.start(control_plane.controller_manager_part(cluster, files, ports[1]))
-        self.start(control_plane.scheduler_part(cluster, files, ports[2]))
+        ports = self.take_ports(6)
+        cluster = self.add_control_plane(name, kueue_version)
+        self.start(control_plane.controller_manager_part(cluster, files, ports[0]))
+        self.start(control_plane.scheduler_part(cluster, files, ports[1]))
         if nodes is not None:
-            self.start(control_plane.kwok_part(cluster, files, ports[3], _stages_file(files)))
+            self.start(control_plane.kwok_part(cluster, files, ports[2], _stages_file(files)))
             self.add_nodes(name, nodes)
         if kueue_version:
-            kueue_ports = kueue.KueuePorts(*ports[4:])
+            kueue_ports = kueue.KueuePorts(*ports[3:])
             self.start(kueue.install_kueue(self.api(name), cluster, files, kueue_ports, frameworks))
         for part in self._parts_of(name):
             self.wait(part.name)
+        return cluster
+
+    def add_control_plane(self, name: ClusterName, kueue_version: str = "") -> SandboxCluster:
+        """An API server alone, with an empty store of its own: no controller acts on the objects in it."""
+        files = ClusterFiles(self.folder / name)
+        cluster = control_plane.make_cluster(name, kueue_version, files, self.take_ports(1)[0])
+        self._record(lambda state: replace(state, clusters=_ordered((*state.clusters, cluster))))
+        self.start(control_plane.api_server_part(cluster, files, self._state.part("etcd")))
+        self.wait(f"{name}/kube-apiserver")
         return cluster
 
     def add_kubestellar(self, workers: Iterable[ClusterName]) -> None:
