@@ -47,4 +47,5 @@ Everything else is about the outside:
 | `web` | the page: views in a browser, for those who may see them |
 | `cli` | arguments in, results on stdout, an exit code |
 | `sandbox` | a real fleet on one machine, for tests, the demo and users |
+| `simulate` | the twin of a cluster in a sandbox, and what a change does to its jobs there |
 """

@@ -156,7 +156,7 @@ def check(
         raise click.UsageError("--live reads the clusters and --snapshot a file: use one of them")
     recording = read_recording(snapshot)
     is_live = is_live or recording is not None
-    documents = [*_documents(files, namespace)]
+    documents = [*read_jobs(files, namespace)]
     revision = load_or_stop(source)
     _check_cluster_names(revision, clusters)
     fleet = _live(revision, timeout, recording) if is_live else offline_fleet(revision.spec, revision.desired)
@@ -171,7 +171,7 @@ def check(
     return _code([row.checked.verdict for row in rows])
 
 
-def _documents(files: Iterable[BinaryIO], namespace: str) -> Iterator[Document]:
+def read_jobs(files: Iterable[BinaryIO], namespace: str) -> Iterator[Document]:
     """Read all objects of all files; a List is replaced by its items."""
     for number, file in enumerate(files):
         reading = read_documents({getattr(file, "name", "") or f"file {number + 1}": file.read()})

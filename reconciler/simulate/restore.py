@@ -1,0 +1,157 @@
+"""What of an observed cluster goes into its twin, and in which form. Pure.
+
+Decision: objects keep their uid, times, finalizers and field managers, because the order of Kueue and the plan of
+kfleet depend on them. Only workloads keep their status, so that every other status in the twin is one of its own Kueue.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from reconciler.kueue.kinds import CANONICAL, GROUP
+from reconciler.kueue.reading import as_list, as_map, as_text, at
+from reconciler.kueue.upgrade import to_canonical
+from reconciler.kueue.workloads import condition_of, has_condition
+from reconciler.objects import Manifest
+from reconciler.snapshot.objects import ClusterObjects
+
+WORKLOAD = "Workload"
+CHECK = "AdmissionCheck"
+# The checks of a twin belong to the stand-in: nothing of what their controllers talk to is there.
+CHECK_CONTROLLER = "kfleet.dev/simulate"
+RESTORED = (
+    "ResourceFlavor",
+    "Topology",
+    "WorkloadPriorityClass",
+    CHECK,
+    "Cohort",
+    "ClusterQueue",
+    "LocalQueue",
+    WORKLOAD,
+)
+NEEDED = (
+    ("", "Namespace"),
+    *((GROUP, kind) for kind in ("ClusterQueue", "LocalQueue", "Cohort", "ResourceFlavor", WORKLOAD)),
+)
+_METADATA = (
+    "name", "namespace", "uid", "creationTimestamp", "generation", "labels", "annotations", "finalizers",
+    "managedFields",
+)  # fmt: skip
+_OWN_NAMESPACES = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
+NAMESPACE_NAME = "kubernetes.io/metadata.name"
+
+
+def why_unknown(objects: ClusterObjects | None) -> str:
+    """Why a cluster cannot be played; empty if everything that a twin needs was observed."""
+    if objects is None or not objects.is_reachable:
+        return "the cluster was not observed"
+    missing = [kind for group, kind in NEEDED if not objects.has(group, kind)]
+    return f"{', '.join(missing)} could not be listed" if missing else ""
+
+
+def restored_objects(objects: ClusterObjects) -> Iterator[Manifest]:
+    """Kueue's objects as they are put into etcd. Workloads that have ended or are being deleted are left out."""
+    for kind in RESTORED:
+        for found in objects.of(GROUP, kind):
+            if not at(found, "metadata", "deletionTimestamp") and not is_ended(found):
+                yield _restored(found)
+
+
+def restored_namespaces(objects: ClusterObjects) -> Iterator[Manifest]:
+    """The namespaces of users: queues select them by labels."""
+    for found in objects.of("", "Namespace"):
+        name = as_text(at(found, "metadata", "name"))
+        if name not in _OWN_NAMESPACES | {objects.namespace}:
+            labels = {
+                key: text for key, text in as_map(at(found, "metadata", "labels")).items() if key != NAMESPACE_NAME
+            }
+            yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+
+
+def restored_nodes(objects: ClusterObjects) -> tuple[Manifest, ...]:
+    """The nodes, if a flavor has a topology: only then Kueue counts them."""
+    if not any(at(flavor, "spec", "topologyName") for flavor in objects.of(GROUP, "ResourceFlavor")):
+        return ()
+    return tuple(_node(found) for found in objects.of("", "Node"))
+
+
+def is_ended(manifest: Manifest) -> bool:
+    return manifest.get("kind") == WORKLOAD and has_condition(manifest, "Finished")
+
+
+def played_check(manifest: Manifest) -> Manifest:
+    """An AdmissionCheck whose controller is the stand-in."""
+    return {**manifest, "spec": {"controllerName": CHECK_CONTROLLER}}
+
+
+def active_status() -> Mapping[str, Any]:
+    """The status of a check that can be used."""
+    condition = {
+        "type": "Active",
+        "status": "True",
+        "reason": "Played",
+        "message": "played by kfleet simulate",
+        "lastTransitionTime": "2020-01-01T00:00:00Z",
+    }
+    return {"conditions": [condition]}
+
+
+def _restored(found: Manifest) -> Manifest:
+    kind = as_text(found.get("kind"))
+    canonical = _canonical(found)
+    kept = {key: value for key, value in as_map(found["metadata"]).items() if key in _METADATA}
+    restored = {**canonical, "apiVersion": f"{GROUP}/{CANONICAL}", "kind": kind, "metadata": kept}
+    restored.pop("status", None)
+    if kind == CHECK:
+        return {**played_check(restored), "status": active_status()}
+    return restored if kind != WORKLOAD else _workload(restored, as_map(found.get("status")))
+
+
+def _canonical(found: Manifest) -> Manifest:
+    is_current = found.get("apiVersion") == f"{GROUP}/{CANONICAL}"
+    return found if is_current else to_canonical(found).manifest
+
+
+def _workload(restored: Manifest, status: Mapping[str, Any]) -> Manifest:
+    """Without the limit on its time, which may have passed since the snapshot, and without a remote cluster."""
+    content = {
+        key: value for key, value in as_map(restored.get("spec")).items() if key != "maximumExecutionTimeSeconds"
+    }
+    kept = {key: value for key, value in status.items() if key not in {"clusterName", "nominatedClusterNames"}}
+    if not has_condition({"status": status}, "QuotaReserved"):
+        # So that what it says afterwards about the quota that it lacks is new.
+        conditions = [one for one in as_list(status.get("conditions")) if as_map(one).get("type") != "QuotaReserved"]
+        kept["conditions"] = conditions
+    return {**restored, "spec": content, "status": kept}
+
+
+def _node(found: Manifest) -> Manifest:
+    kept = {key: value for key, value in as_map(found["metadata"]).items() if key in {"name", "labels", "annotations"}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": kept,
+        "spec": found.get("spec"),
+        "status": found.get("status"),
+    }
+
+
+def holds(workload: Manifest) -> bool:
+    """Whether a workload holds quota and is not on its way out."""
+    is_leaving = has_condition(workload, "Evicted") or has_condition(workload, "Finished")
+    return has_condition(workload, "QuotaReserved") and not is_leaving
+
+
+def uid_of(manifest: Manifest) -> str:
+    return as_text(at(manifest, "metadata", "uid"))
+
+
+def key_of_workload(manifest: Manifest) -> tuple[str, str]:
+    return as_text(at(manifest, "metadata", "namespace")), as_text(at(manifest, "metadata", "name"))
+
+
+def pending_why(workload: Manifest) -> str:
+    return as_text(condition_of(workload, "QuotaReserved").get("message"))
+
+
+def names_of(workloads: Iterable[Manifest]) -> list[str]:
+    return ["/".join(key_of_workload(one)) for one in workloads]

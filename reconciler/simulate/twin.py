@@ -1,0 +1,182 @@
+"""One twin: a control plane and a Kueue in a sandbox, with the objects of one cluster of the fleet."""
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+from reconciler.clients.kubernetes import ApiServer
+from reconciler.errors import ClusterError
+from reconciler.kueue.kinds import GROUP
+from reconciler.kueue.reading import as_text, at
+from reconciler.kueue.workloads import condition_of
+from reconciler.objects import ClusterName, Manifest
+from reconciler.sandbox.control_plane import ClusterFiles
+from reconciler.sandbox.fleet import Sandbox
+from reconciler.sandbox.kueue import FRAMEWORKS, GATES, KueuePorts, install_kueue
+from reconciler.sandbox.processes import Part
+from reconciler.simulate.configuration import KueueSetup, twin_configuration, twin_gates
+from reconciler.simulate.ends import Ending
+from reconciler.simulate.etcd import write_objects
+from reconciler.simulate.restore import CHECK_CONTROLLER, active_status, uid_of
+from reconciler.simulate.stand_in import Eviction, eviction_of, finished, patch_of
+
+log = logging.getLogger(__name__)
+ROOT = f"/apis/{GROUP}/v1beta2"
+PARALLEL = 8
+POLL = timedelta(seconds=0.7)
+# Kueue tries again in batches of a second what did not fit, so a shorter silence may be between two of them.
+QUIET = timedelta(seconds=2.5)
+CONFIGURATION_FILE = "kueue-config.yaml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """What a twin starts with."""
+
+    cluster: ClusterName
+    setup: KueueSetup
+    objects: tuple[Manifest, ...] = field(repr=False)
+    namespaces: tuple[Manifest, ...] = field(default=(), repr=False)
+    nodes: tuple[Manifest, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The workloads when nothing moved any longer, or when the time was over."""
+
+    workloads: tuple[Manifest, ...] = field(repr=False)
+    is_settled: bool
+    took: timedelta
+
+
+class Twin:
+    """A running twin. `evictions` are the last ones that were seen, by the uid of the workload."""
+
+    def __init__(self, name: ClusterName, world: World, api: ApiServer) -> None:
+        self.name, self.world, self.api = name, world, api
+        self.evictions: dict[str, Eviction] = {}
+
+    def settle(
+        self, limit: timedelta, is_done: Callable[[], bool] | None = None, *, quiet: timedelta = QUIET
+    ) -> Settled:
+        """Stand in for other controllers until nothing moves; not before `is_done`, and not longer than the limit."""
+        started = changed = time.monotonic()
+        last: object = None
+        while True:
+            workloads = self._workloads()
+            self._stand_in(workloads)
+            now, state = time.monotonic(), _fingerprint(workloads)
+            is_ready = (is_done is None or is_done()) and self._are_queues_seen()
+            if state != last or not is_ready:
+                last, changed = state, now
+            took = timedelta(seconds=now - started)
+            if now - changed >= quiet.total_seconds():
+                return Settled(workloads, is_settled=True, took=timedelta(seconds=changed - started))
+            if took > limit:
+                return Settled(workloads, is_settled=False, took=took)
+            time.sleep(POLL.total_seconds())
+
+    def submit(self, workloads: Iterable[Manifest]) -> list[str]:
+        """Create workloads as a user's jobs would; returns what was refused."""
+        problems = []
+        for workload in workloads:
+            try:
+                self.api.create(workload)
+            except ClusterError as error:
+                problems.append(f"{workload['metadata']['name']}: not submitted: {error.problem}")
+        return problems
+
+    def remove_nodes(self, names: Iterable[str]) -> None:
+        for name in names:
+            self.api.delete(f"/api/v1/nodes/{name}")
+
+    def end(self, ending: Ending) -> None:
+        """End a workload as its job would when it is complete."""
+        namespace, _, _ = ending.name.partition("/")
+        workloads = {uid_of(one): one for one in self.api.list(f"{ROOT}/namespaces/{namespace}/workloads")}
+        workload = workloads[ending.uid]
+        path = f"{ROOT}/namespaces/{namespace}/workloads/{workload['metadata']['name']}/status"
+        self.api.json_patch(path, [{"op": "add", "path": "/status/conditions/-", "value": finished(datetime.now(UTC))}])
+
+    def reconfigure(self, sandbox: Sandbox, text: str) -> None:
+        """Start Kueue again with what another Configuration says about admission."""
+        path = sandbox.folder / self.name / CONFIGURATION_FILE
+        path.write_text(twin_configuration(path.read_text(), text))
+        sandbox.restart(f"{self.name}/kueue")
+
+    def _workloads(self) -> tuple[Manifest, ...]:
+        return tuple(self.api.list(f"{ROOT}/workloads"))
+
+    def _are_queues_seen(self) -> bool:
+        """Whether this Kueue has read every queue as it is now."""
+        queues = self.api.list(f"{ROOT}/clusterqueues")
+        return all(
+            condition_of(queue, "Active").get("observedGeneration") == at(queue, "metadata", "generation")
+            for queue in queues
+        )
+
+    def _stand_in(self, workloads: Iterable[Manifest]) -> None:
+        now = datetime.now(UTC)
+        patches = []
+        for workload in workloads:
+            if eviction := eviction_of(workload):
+                self.evictions[uid_of(workload)] = eviction
+            if patch := patch_of(workload, now):
+                patches.append((workload, patch))
+        with ThreadPoolExecutor(PARALLEL) as pool:
+            list(pool.map(lambda one: self._patch(*one), patches))
+        self._activate_checks()
+
+    def _patch(self, workload: Manifest, patch: list[Mapping[str, object]]) -> None:
+        namespace, name = workload["metadata"]["namespace"], workload["metadata"]["name"]
+        try:
+            self.api.json_patch(f"{ROOT}/namespaces/{namespace}/workloads/{name}/status", patch)
+        except ClusterError as error:
+            if error.status not in {404, 409}:  # Kueue was faster; the next round sees what it wrote
+                raise
+
+    def _activate_checks(self) -> None:
+        for check in self.api.list(f"{ROOT}/admissionchecks"):
+            is_ours = as_text(at(check, "spec", "controllerName")) == CHECK_CONTROLLER
+            if is_ours and not condition_of(check, "Active"):
+                self.api.patch(
+                    f"{ROOT}/admissionchecks/{check['metadata']['name']}/status", {"status": active_status()}
+                )
+
+
+def start_twin(sandbox: Sandbox, name: ClusterName, world: World) -> Twin:
+    """Bring up the control plane, put the objects into its etcd, and start Kueue on them."""
+    release = world.setup.release.played
+    cluster, files = sandbox.add_control_plane(name, release), ClusterFiles(sandbox.folder / name)
+    api = sandbox.api(name)
+    part = install_kueue(api, cluster, files, KueuePorts(*sandbox.take_ports(3)), FRAMEWORKS)
+    with ThreadPoolExecutor(PARALLEL) as pool:
+        list(pool.map(api.create, world.namespaces))
+    write_objects(sandbox.state.part("etcd").address, name, world.objects)
+    sandbox.add_nodes(name, world.nodes)
+    sandbox.wait(sandbox.start(_configured(part, files, world.setup)).name)
+    return Twin(name, world, api)
+
+
+def _configured(part: Part, files: ClusterFiles, setup: KueueSetup) -> Part:
+    path = files.folder / CONFIGURATION_FILE
+    path.write_text(twin_configuration(path.read_text(), setup.configuration))
+    gates = twin_gates(GATES, setup)
+    return replace(part, command=tuple(gates if one == GATES else one for one in part.command))
+
+
+def _fingerprint(workloads: Iterable[Manifest]) -> object:
+    """What changes when a workload moves; not what it says about waiting, which Kueue writes again and again."""
+    return tuple(
+        sorted(
+            (
+                uid_of(one),
+                *(as_text(condition_of(one, name).get("status")) for name in ("QuotaReserved", "Admitted", "Evicted")),
+                str(at(one, "status", "admission")),
+            )
+            for one in workloads
+        )
+    )

@@ -1,0 +1,106 @@
+"""Changes of the world instead of the fleet: nodes and pools that are gone. Pure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+from reconciler.capacity.model import Entry, ObservedCapacity
+from reconciler.capacity.nodes import count, read_node
+from reconciler.errors import KfleetError
+from reconciler.kueue.kinds import GROUP
+from reconciler.kueue.reading import as_text, at
+from reconciler.objects import ClusterName, Manifest
+from reconciler.quantity import ZERO
+from reconciler.snapshot.model import Amounts, FlavorKey, PoolKey
+from reconciler.snapshot.objects import ClusterObjects, FleetObjects
+from reconciler.spec.enums import CapacitySource
+from reconciler.spec.model import FleetSpec
+from reconciler.text import suggest
+
+Removed = Mapping[ClusterName, frozenset[str]]
+MOST_NAMED = 8
+
+
+class WhatIfError(KfleetError):
+    """A node or pool that was not observed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorldChange:
+    """`nodes` are patterns of CLUSTER/NODE or NODE; `pools` are names of pools that have nothing any longer."""
+
+    nodes: tuple[str, ...] = ()
+    pools: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.nodes or self.pools)
+
+
+def removed_nodes(objects: FleetObjects, patterns: Iterable[str]) -> Removed:
+    """The nodes that match, by cluster; a pattern that matches none is an error."""
+    names = {name: [_name(node) for node in seen.of("", "Node")] for name, seen in objects.clusters.items()}
+    found: dict[ClusterName, set[str]] = {}
+    for pattern in patterns:
+        matching = [
+            (cluster, node) for cluster, nodes in names.items() for node in nodes if _is_matched(cluster, node, pattern)
+        ]
+        if not matching:
+            shown = ", ".join(f"{cluster}/{node}" for cluster, nodes in names.items() for node in nodes[:MOST_NAMED])
+            raise WhatIfError(f"--remove-nodes {pattern}: no observed node matches; there are: {shown or 'none'}")
+        for cluster, node in matching:
+            found.setdefault(cluster, set()).add(node)
+    return {cluster: frozenset(nodes) for cluster, nodes in found.items()}
+
+
+def counts_nodes(objects: ClusterObjects) -> bool:
+    """Whether Kueue itself looks at nodes: a flavor has a topology."""
+    return any(at(flavor, "spec", "topologyName") for flavor in objects.of(GROUP, "ResourceFlavor"))
+
+
+def changed_capacity(
+    capacity: ObservedCapacity, spec: FleetSpec, objects: FleetObjects, removed: Removed, pools: Iterable[str]
+) -> ObservedCapacity:
+    """The capacity without these nodes and pools, as if that had stood long enough to count."""
+    gone = frozenset(pools)
+    _check_pools(capacity, gone)
+    entries = tuple(_changed(entry, spec, objects, removed, gone) for entry in capacity.ledger.entries)
+    return replace(capacity, ledger=replace(capacity.ledger, entries=entries))
+
+
+def _check_pools(capacity: ObservedCapacity, gone: frozenset[str]) -> None:
+    known = [one.source.place.name for one in capacity.ledger.entries if isinstance(one.source.place, PoolKey)]
+    for name in sorted(gone - {*known}):
+        raise WhatIfError(f"--pool {name}: no such pool was observed{suggest(name, known)}")
+
+
+def _changed(entry: Entry, spec: FleetSpec, objects: FleetObjects, removed: Removed, gone: frozenset[str]) -> Entry:
+    place = entry.source.place
+    if isinstance(place, PoolKey):
+        return _with_amounts(entry, dict.fromkeys(entry.granted, ZERO)) if place.name in gone else entry
+    if entry.source.kind is not CapacitySource.NODES or place.cluster not in removed:
+        return entry
+    return _with_amounts(entry, _left(entry, place, spec, objects.clusters[place.cluster], removed[place.cluster]))
+
+
+def _left(entry: Entry, place: FlavorKey, spec: FleetSpec, objects: ClusterObjects, removed: frozenset[str]) -> Amounts:
+    """What was observed without the part of the removed nodes, so that other uses of the nodes stay subtracted."""
+    flavor = next((one for one in spec.flavors if one.name == place.flavor), None)
+    if flavor is None:
+        return entry.granted
+    nodes = [read_node(node, {}) for node in objects.of("", "Node") if _name(node) in removed]
+    less = count(nodes, [flavor]).capacities[flavor.name]
+    observed = entry.last.amounts
+    return {name: max(amount - less.get(name, ZERO), ZERO) for name, amount in observed.items()}
+
+
+def _with_amounts(entry: Entry, amounts: Amounts) -> Entry:
+    last = replace(entry.last, amounts=amounts)
+    return replace(entry, last=last, granted=amounts, shrink_pending_since={}, shrink_peak={})
+
+
+def _name(node: Manifest) -> str:
+    return as_text(at(node, "metadata", "name"))
+
+
+def _is_matched(cluster: str, node: str, pattern: str) -> bool:
+    return fnmatchcase(f"{cluster}/{node}" if "/" in pattern else node, pattern)

@@ -1,0 +1,146 @@
+"""The twin agrees with the original: the same state when it is restored, and the same moves after the same change."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from reconciler.clients.kubernetes import ApiServer
+from reconciler.kueue.kinds import GROUP, KIND_BY_NAME
+from reconciler.objects import ClusterName
+from reconciler.sandbox.fleet import Sandbox, start_empty
+from reconciler.simulate.configuration import KueueSetup, Release
+from reconciler.simulate.restore import RESTORED, holds, key_of_workload, restored_namespaces, restored_objects
+from reconciler.simulate.twin import ROOT, Settled, Twin, World, start_twin
+from reconciler.snapshot.masking import masked_object
+from reconciler.snapshot.objects import ClusterObjects
+from reconciler.spec.enums import Role
+from tests.builders import Document
+from tests.cluster.simulate.situations import Situation, situation
+
+LIMIT = timedelta(seconds=90)
+FAIR = """
+apiVersion: config.kueue.x-k8s.io/v1beta2
+kind: Configuration
+fairSharing: {preemptionStrategies: [LessThanOrEqualToFinalShare, LessThanInitialShare]}
+"""
+StartTwin = Callable[[str, World], Twin]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Who holds quota of which flavor, and who lost it on the way."""
+
+    held: dict[str, str]
+    evicted: frozenset[str]
+
+
+@pytest.fixture
+def start(_programs: None) -> Iterator[StartTwin]:
+    sandbox: Sandbox = start_empty("agreement")
+    try:
+        yield lambda name, world: start_twin(sandbox, ClusterName(name), world)
+    finally:
+        sandbox.discard()
+
+
+def filled(start: StartTwin, setup: KueueSetup, situations: list[Situation]) -> Twin:
+    """A cluster of its own, whose Kueue has admitted what fits."""
+    original = start("original", World(cluster=ClusterName("original"), setup=setup, objects=()))
+    for wave in zip_longest_objects(situations):
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(original.api.create, wave))
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda one: create_in_turn(original.api, one), situations))
+    assert original.settle(LIMIT).is_settled
+    return original
+
+
+def zip_longest_objects(situations: list[Situation]) -> Iterator[list[Document]]:
+    """Objects of one kind at a time: a webhook may look at what a queue refers to."""
+    kinds = ("Namespace", "ResourceFlavor", "Cohort", "ClusterQueue", "LocalQueue")
+    for kind in kinds:
+        yield [entry for one in situations for entry in one.objects if entry["kind"] == kind]
+
+
+def create_in_turn(api: ApiServer, one: Situation) -> None:
+    for workload in one.workloads:
+        api.create(workload)
+
+
+def observed(api: ApiServer) -> ClusterObjects:
+    """The cluster as a snapshot has it: without anything of its pods that does not decide about admission."""
+    objects: dict[tuple[str, str], tuple[Any, ...]] = {
+        (GROUP, kind): tuple(
+            masked_object(kind, {**found, "apiVersion": f"{GROUP}/v1beta2", "kind": kind})
+            for found in api.list(f"{ROOT}/{KIND_BY_NAME[kind].plural}")
+        )
+        for kind in RESTORED
+    }
+    objects["", "Namespace"] = tuple(api.list("/api/v1/namespaces"))
+    return ClusterObjects(name=ClusterName("original"), role=Role.STANDALONE, objects=objects)
+
+
+def restored(start: StartTwin, setup: KueueSetup, seen: ClusterObjects) -> Twin:
+    world = World(
+        cluster=seen.name,
+        setup=setup,
+        objects=tuple(restored_objects(seen)),
+        namespaces=tuple(restored_namespaces(seen)),
+    )
+    return start("twin", world)
+
+
+def changed(twin: Twin, situations: list[Situation]) -> Settled:
+    for one in situations:
+        path = twin.api.path_of(one.changed)
+        twin.api.patch(path, {"spec": one.changed["spec"]})
+    return twin.settle(LIMIT)
+
+
+def outcome(twin: Twin, settled: Settled) -> Outcome:
+    names = {one["metadata"]["uid"]: "/".join(key_of_workload(one)) for one in settled.workloads}
+    held = {
+        names[one["metadata"]["uid"]]: str(one["status"]["admission"]["podSetAssignments"][0]["flavors"])
+        for one in settled.workloads
+        if holds(one)
+    }
+    return Outcome(held, frozenset(names[uid] for uid in twin.evictions))
+
+
+def differences(one: Outcome, other: Outcome, situations: list[Situation]) -> dict[str, Any]:
+    """What differs, by situation and its change."""
+    left = one.held.items() ^ other.held.items()
+    evicted = {(name, "evicted") for name in one.evicted ^ other.evicted}
+    return {
+        f"{known.name} ({known.change})": found
+        for known in situations
+        if (found := sorted(pair for pair in (*left, *evicted) if pair[0].startswith(f"{known.name}/")))
+    }
+
+
+@pytest.mark.parametrize(
+    ("release", "configuration"), [("0.19.0", ""), ("0.19.0", FAIR), ("0.16.2", "")], ids=["plain", "fair", "old"]
+)
+def test_twin_has_the_state_of_the_original_and_moves_as_it_does(
+    start: StartTwin, release: str, configuration: str
+) -> None:
+    setup = KueueSetup(release=Release(release, release), configuration=configuration)
+    situations = [situation(number) for number in range(30)]
+    original = filled(start, setup, situations)
+    before = original.settle(LIMIT)
+    twin = restored(start, setup, observed(original.api))
+    at_first = twin.settle(LIMIT)
+    original.evictions.clear()
+    assert [*twin.evictions.values()] == []
+    assert differences(outcome(original, before), outcome(twin, at_first), situations) == {}
+    with ThreadPoolExecutor(2) as pool:
+        ends = list(pool.map(lambda one: changed(one, situations), (original, twin)))
+    assert all(one.is_settled for one in ends)
+    found = outcome(original, ends[0])
+    # Otherwise nothing was tried: some are preempted, and some are admitted.
+    assert found.evicted and found.held.keys() - outcome(original, before).held.keys()
+    assert differences(found, outcome(twin, ends[1]), situations) == {}

@@ -1,0 +1,106 @@
+"""What of an observed cluster goes into its twin."""
+
+import orjson
+import pytest
+
+from reconciler.kueue.kinds import GROUP
+from reconciler.objects import ClusterName
+from reconciler.simulate import etcd
+from reconciler.simulate.restore import (
+    CHECK_CONTROLLER,
+    restored_namespaces,
+    restored_nodes,
+    restored_objects,
+    why_unknown,
+)
+from tests.builders import cpu_group, namespace_object, native, resource_flavor
+from tests.unit.view.live_objects import (
+    ADMITTED,
+    condition,
+    live_queue,
+    live_workload,
+    local_queue_of,
+    lost_cluster,
+    multikueue_check,
+    seen_cluster,
+)
+
+NAMESPACE = namespace_object("team", labels={"site": "east", "kubernetes.io/metadata.name": "team"})
+
+
+def test_workload_keeps_what_decides_about_its_order_and_its_quota() -> None:
+    running = live_workload("one", *ADMITTED, job="train", held={"cpu": "2"}, created=7, maximumExecutionTimeSeconds=9)
+    running["status"] |= {"clusterName": "west", "nominatedClusterNames": ["west"]}
+    running["metadata"] |= {"resourceVersion": "12"}
+    (found,) = restored_objects(seen_cluster("east", running))
+    assert (found["metadata"]["uid"], found["metadata"]["creationTimestamp"]) == ("one", "2026-11-18T15:07:00Z")
+    assert found["status"] == {"conditions": [*ADMITTED], "admission": running["status"]["admission"]}
+    # Neither an owner that is not in the twin, nor a limit on its time that has passed since.
+    assert not {"ownerReferences", "resourceVersion"} & found["metadata"].keys()
+    assert found["spec"] == {"queueName": "main"}
+
+
+def test_waiting_workload_forgets_only_what_it_said_about_quota() -> None:
+    waiting = live_workload(
+        "one", condition("QuotaReserved", "False", "Pending", "3 more needed"), condition("Evicted")
+    )
+    (found,) = restored_objects(seen_cluster("east", waiting))
+    assert [one["type"] for one in found["status"]["conditions"]] == ["Evicted"]
+
+
+def test_ended_and_going_workloads_stay_out() -> None:
+    going = live_workload("going", *ADMITTED)
+    going["metadata"] |= {"deletionTimestamp": "2026-11-18T15:00:00Z"}
+    assert [*restored_objects(seen_cluster("east", going, live_workload("ended", condition("Finished"))))] == []
+
+
+def test_queues_come_without_status_and_checks_belong_to_the_stand_in() -> None:
+    cluster = seen_cluster("east", live_queue("a", cpu_group("8"), "2"), multikueue_check(), local_queue_of("a"))
+    found = {one["kind"]: one for one in restored_objects(cluster)}
+    assert "status" not in found["ClusterQueue"] and found["ClusterQueue"]["spec"]["resourceGroups"]
+    assert found["AdmissionCheck"]["spec"] == {"controllerName": CHECK_CONTROLLER}
+    assert found["AdmissionCheck"]["status"]["conditions"][0]["status"] == "True"
+    assert found["LocalQueue"]["spec"] == {"clusterQueue": "a"}
+
+
+def test_object_of_an_older_version_is_converted() -> None:
+    old = native("ClusterQueue", "a", {"cohort": "all"}, uid="u1") | {"apiVersion": f"{GROUP}/v1beta1"}
+    (found,) = restored_objects(seen_cluster("east", old))
+    assert (found["apiVersion"], found["spec"]) == (f"{GROUP}/v1beta2", {"cohortName": "all"})
+    assert found["metadata"]["uid"] == "u1"
+
+
+def test_namespaces_of_users_keep_their_labels() -> None:
+    system = [namespace_object(name) for name in ("kube-system", "default", "kueue-system")]
+    (found,) = restored_namespaces(seen_cluster("east", NAMESPACE, *system))
+    assert found["metadata"] == {"name": "team", "labels": {"site": "east"}}
+
+
+def test_nodes_are_needed_only_beside_a_topology() -> None:
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "uid": "u", "labels": {"rack": "1"}}}
+    assert restored_nodes(seen_cluster("east", node, resource_flavor("plain"))) == ()
+    (found,) = restored_nodes(seen_cluster("east", node, resource_flavor("near", topologyName="racks")))
+    assert found["metadata"] == {"name": "n", "labels": {"rack": "1"}}
+
+
+def test_cluster_that_was_not_observed_completely_is_unknown() -> None:
+    assert why_unknown(lost_cluster("east")) == "the cluster was not observed"
+    assert why_unknown(seen_cluster("east")) == "Namespace could not be listed"
+    assert why_unknown(seen_cluster("east", NAMESPACE)) == ""
+
+
+@pytest.mark.parametrize(
+    ("manifest", "key"),
+    [
+        (live_workload("one"), "/twin1/kueue.x-k8s.io/workloads/team/one"),
+        (native("Cohort", "all"), "/twin1/kueue.x-k8s.io/cohorts/all"),
+    ],
+)
+def test_key_of_an_object_is_the_one_that_an_api_server_reads(manifest: dict[str, object], key: str) -> None:
+    assert etcd.key_of(ClusterName("twin1"), manifest) == key
+
+
+def test_batches_stay_below_the_limits_of_etcd() -> None:
+    small, large = orjson.dumps("x"), b"x" * (etcd.MOST_BYTES - 1)
+    assert [len(batch) for batch in etcd._batches([small] * 250)] == [100, 100, 50]
+    assert [len(batch) for batch in etcd._batches([small, large, small, small])] == [1, 1, 2]
