@@ -54,6 +54,14 @@ class ManagedClusters:
 
 
 @dataclass(frozen=True, slots=True)
+class FormerJobs:
+    """Unfinished jobs of a manager that the fleet no longer has, by cluster; on `uncounted` ones it is not known."""
+
+    counts: Mapping[ClusterName, int | None] = field(default_factory=dict)
+    uncounted: frozenset[ClusterName] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class Links:
     """The manager's Kueue and its credentials. A worker without an entry in `credentials` was not observed.
 
@@ -73,9 +81,10 @@ class Links:
     uncounted: frozenset[ClusterName] = frozenset()
 
     @property
-    def former_jobs(self) -> Mapping[ClusterName, int | None]:
+    def former_jobs(self) -> FormerJobs:
         """The clusters where another manager of the same fleet has, or may have, unfinished jobs."""
-        return {name: facts.former_jobs for name, facts in self.facts.items() if facts.former_jobs != 0}
+        counts = {name: facts.former_jobs for name, facts in self.facts.items() if facts.former_jobs != 0}
+        return FormerJobs(counts, self.uncounted)
 
     @property
     def granted(self) -> KueueSettings | None:

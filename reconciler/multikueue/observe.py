@@ -24,7 +24,7 @@ from reconciler.kueue.resources import ORIGIN as COPIES
 from reconciler.kueue_config.model import FAILED, PREVIOUS, short_name
 from reconciler.kueue_config.observe import DEPLOYMENT, arguments_of, find_configuration, release_of
 from reconciler.multikueue.model import ClusterFacts, Links, Permission, WorkerRemovals
-from reconciler.multikueue.observe_removal import count_copies, list_canonical
+from reconciler.multikueue.observe_removal import ROLES, count_copies, list_canonical
 from reconciler.multikueue.token import ORIGIN, ROLE_LABEL, SeenCredential, read_credential, role_name
 from reconciler.objects import IDENTITY, ClusterName, Gap, Manifest
 from reconciler.spec.enums import Dispatch, Role
@@ -34,7 +34,6 @@ AUTHORIZATION = "authorization.k8s.io/v1"
 RULES_REVIEW = f"/apis/{AUTHORIZATION}/selfsubjectrulesreviews"
 ACCESS_REVIEW = f"/apis/{AUTHORIZATION}/selfsubjectaccessreviews"
 EVERYTHING = Permission("*", "*", "*")
-ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 UNAUTHORIZED = 401
 _PARALLEL = 16
 

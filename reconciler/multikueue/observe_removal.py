@@ -12,11 +12,14 @@ from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.kueue.resources import ORIGIN
 from reconciler.kueue.upgrade import to_canonical
 from reconciler.kueue.workloads import has_begun, has_condition, holding_count, is_stopped
-from reconciler.multikueue.model import ConfigMembership, RemovedCluster, WorkerRemovals
+from reconciler.multikueue.model import ConfigMembership, FormerJobs, RemovedCluster, WorkerRemovals
+from reconciler.multikueue.token import ORIGIN as ROLE_ORIGIN
+from reconciler.multikueue.token import ROLE_LABEL, role_name
 from reconciler.objects import ClusterName, Manifest
 from reconciler.spec.model import Cluster
 
 Address = tuple[str, str]
+ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 MULTIKUEUE = f"{GROUP}/multikueue"
 UNKNOWN_WAY = "the fleet no longer knows how to reach it"
 
@@ -80,6 +83,36 @@ def count_copies(workloads: Iterable[Manifest]) -> int:
         ORIGIN in (at(entry, "metadata", "labels") or {}) and not has_condition(entry, "Finished")
         for entry in workloads
     )
+
+
+def observe_former_jobs(fleet: str, manager: str, linked: Mapping[ClusterName, ClusterClient]) -> FormerJobs:
+    """The jobs of a manager that the fleet had before, where nothing else of MultiKueue is observed.
+
+    `manager` is the uid of the present manager, empty without one. `linked` are clusters with a ClusterRole of the
+    fleet.
+    """
+    if not linked:
+        return FormerJobs()
+    with ThreadPoolExecutor(len(linked)) as pool:
+        counts = pool.map(lambda client: _count_former(client, role_name(fleet), manager), linked.values())
+        found = dict(zip(linked, counts, strict=True))
+    uncounted = frozenset(name for name, count in found.items() if count is None)
+    return FormerJobs({name: count for name, count in found.items() if count}, uncounted)
+
+
+def _count_former(client: ClusterClient, role: str, manager: str) -> int | None:
+    """The copies on a cluster that still has the role of another manager; None if that could not be read."""
+    try:
+        origins = [
+            as_text(at(one, "metadata", "annotations", ROLE_ORIGIN))
+            for one in client.list(ROLES, f"{ROLE_LABEL}=true")
+            if one["metadata"]["name"] == role
+        ]
+        if all(manager and origin.endswith(f"@{manager}") for origin in origins):
+            return 0
+        return count_copies(list_canonical(client, "Workload", ORIGIN))
+    except ClusterError:
+        return None
 
 
 def _address(manifest: Manifest) -> Address:

@@ -73,8 +73,7 @@ def compare(
         placing=placements,
         wanted=len(rendered.desired.objects),
         shared=probe.shared,
-        former_jobs=observations.links.former_jobs if observations.links else {},
-        uncounted=observations.links.uncounted if observations.links else frozenset(),
+        former_jobs=observations.former_jobs,
     )
 
 

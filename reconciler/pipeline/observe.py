@@ -13,8 +13,9 @@ from reconciler.errors import ClusterError
 from reconciler.kubestellar.inventory import observe_shape
 from reconciler.kubestellar.observe import observe_placements
 from reconciler.kueue_config.observe import observe_configurations
-from reconciler.multikueue.model import WorkerRemovals
+from reconciler.multikueue.model import FormerJobs, WorkerRemovals
 from reconciler.multikueue.observe import observe_links
+from reconciler.multikueue.observe_removal import observe_former_jobs
 from reconciler.objects import ClusterName, Gap
 from reconciler.pipeline.capacity import NOW, ObserveOptions, observe_sources, read_master_queues
 from reconciler.pipeline.load import Revision
@@ -27,6 +28,7 @@ from reconciler.spec.model import Cluster, FleetSpec
 from reconciler.spec.roles import home_cluster
 from reconciler.state.observe import Probe, probe_clusters
 
+CLUSTER_ROLE = "ClusterRole.rbac.authorization.k8s.io"
 OPENED_AT_ONCE = 16
 NOT_THE_SAME = "its API server is not the one that it was"
 
@@ -139,6 +141,9 @@ def observe(
     unopened = why_unopened(spec, connections.removed, manager, connections.unread)
     removals = observe_worker_removals(spec, clients, connections.removed, connections.lost, probe, unopened)
     features = _observe_features(spec, connections, removals, rotations, is_thorough=is_thorough)
+    if features.links is None or spec.manager is None:
+        uid = manager.uid if manager else ""
+        features = replace(features, former_jobs=observe_former_jobs(spec.fleet.name, uid, _linked(probe, clients)))
     capacity = observe_sources(spec, clients, options)
     placements = observe_placements(spec, clients, connections.removed, connections.lost, unopened)
     observations = with_capacity(spec, features, capacity)
@@ -157,6 +162,12 @@ def _without_moved(spec: FleetSpec, connections: Connections, probe: Probe) -> C
     return replace(connections, clients=clients, lost={**connections.lost, **dict.fromkeys(moved, NOT_THE_SAME)})
 
 
+def _linked(probe: Probe, clients: Mapping[ClusterName, ApiServer]) -> dict[ClusterName, ApiServer]:
+    """The clusters where the fleet has a ClusterRole, as every worker of MultiKueue has for its manager."""
+    inventories = {name: view.inventory for name, view in probe.views.items() if name in clients}
+    return {name: clients[name] for name, found in inventories.items() if found and CLUSTER_ROLE in found.kinds}
+
+
 def _observe_features(
     spec: FleetSpec,
     connections: Connections,
@@ -171,6 +182,7 @@ def _observe_features(
     return Observations(
         gaps=(*links.gaps, *configurations.gaps),
         links=links.links,
+        former_jobs=links.links.former_jobs if links.links else FormerJobs(),
         removals=removals,
         configurations=configurations.seen,
         policy_shape=observe_shape(spec, clients),

@@ -37,7 +37,7 @@ def _why_checked(prediction: Prediction, view: ClusterView) -> str:
     if not count:
         return ""
     lost = _checks(to_canonical(live).manifest) - _checks(prediction.entry.manifest)
-    if not any(_is_sending(view, prediction.ref, name) for name in lost):
+    if not any(_is_sending(view, name) for name in lost):
         return ""
     return f"{count} workloads dispatched to workers hold its quota; stop the queue, and change it when they have ended"
 
@@ -73,9 +73,14 @@ def _checks(queue: Manifest) -> set[str]:
     return {as_text(at(check, "name")) for check in checks}
 
 
-def _is_sending(view: ClusterView, queue: Ref, check: str) -> bool:
+def is_dispatching(view: ClusterView, queue: Manifest) -> bool:
+    """Whether a live queue has a check that dispatches its workloads to workers."""
+    return any(_is_sending(view, name) for name in _checks(to_canonical(queue).manifest))
+
+
+def _is_sending(view: ClusterView, check: str) -> bool:
     """Whether a check dispatches to workers. A check that could not be observed may be one."""
-    live = view.live.get(Ref(queue.cluster, GROUP, "AdmissionCheck", "", check))
+    live = view.live.get(Ref(view.name, GROUP, "AdmissionCheck", "", check))
     return bool(view.gaps) if live is None else at(live, "spec", "controllerName") in {CONTROLLER, CHECK_CONTROLLER}
 
 

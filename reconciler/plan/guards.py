@@ -3,11 +3,14 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from reconciler.capacity.masterqueue import is_asked_pool
+from reconciler.kueue.workloads import holding_count
+from reconciler.multikueue.model import FormerJobs
 from reconciler.multikueue.plan import is_removed
 from reconciler.multikueue.render import FLAVOR
 from reconciler.objects import ClusterName, Manifest, Ref
+from reconciler.plan.blocked import is_dispatching
 from reconciler.plan.model import Action, Change, Reason, Refusal, Refused
-from reconciler.plan.prune import count_members
+from reconciler.plan.prune import count_members, members_of
 from reconciler.plan.servers import NEW_NAME
 from reconciler.spec.enums import PrunePolicy
 from reconciler.spec.model import FleetSpec
@@ -17,6 +20,7 @@ from reconciler.state.model import ClusterView
 from reconciler.state.queues import is_stopped
 
 _SHOWN = 3
+_WAY_BACK = "revert the change, set stopPolicy: Hold on the queues, and change the manager when the jobs have ended"
 
 
 def join_foreign(spec: FleetSpec, view: ClusterView, refusals: Iterable[Refusal]) -> Iterator[Refusal]:
@@ -140,24 +144,39 @@ def guard_source(spec: FleetSpec, views: Sequence[ClusterView]) -> Iterator[Refu
 def guard_manager(
     spec: FleetSpec,
     views: Sequence[ClusterView],
-    former_jobs: Mapping[ClusterName, int | None],
-    uncounted: frozenset[ClusterName] = frozenset(),
+    former_jobs: FormerJobs,
 ) -> Iterator[Refusal]:
-    """Refuse a new manager while workers run jobs of another one, or may run some.
+    """Refuse a new manager, or none, while workers run jobs of another one, or may run some.
 
     A manager's Kueue deletes every copy on its workers for which it has no job, and so the copies of another manager.
-    `uncounted` are clusters that could not be read. They matter only if another cluster was the manager before: a
-    worker that does not answer must not stop every run.
+    Without a manager, kfleet would revoke the login of the former one, and delete what brings its jobs to workers.
+    Clusters that could not be read matter only if another cluster was the manager before: a worker that does not
+    answer must not stop every run.
     """
-    unknown = sorted(uncounted - former_jobs.keys()) if _is_exchanged(spec, views) else []
-    found = {**former_jobs, **dict.fromkeys(unknown)}
-    if found and spec.manager:
-        counts = (f"{name} ({'not counted' if count is None else count})" for name, count in found.items())
-        problem = (
-            f"jobs on {', '.join(counts)} were not dispatched by {spec.manager.name}, and its Kueue would delete them; "
-            "revert the change, set stopPolicy: Hold on the queues, and change the manager when the jobs have ended"
+    unknown = sorted(former_jobs.uncounted - former_jobs.counts.keys()) if _is_exchanged(spec, views) else []
+    found = {**former_jobs.counts, **dict.fromkeys(unknown)}
+    if found:
+        counts = ", ".join(f"{name} ({'not counted' if count is None else count})" for name, count in found.items())
+        harm = (
+            f"were not dispatched by {spec.manager.name}, and its Kueue would delete them"
+            if spec.manager
+            else "were dispatched by a manager that is no longer in the fleet, and would lose it"
         )
-        yield Refusal(Refused.MANAGED, problem)
+        yield Refusal(Refused.MANAGED, f"jobs on {counts} {harm}; {_WAY_BACK}")
+        return
+    for view in views:
+        if count := _dispatched(spec, view):
+            problem = f"{view.name} was the manager, and {count} of its workloads are dispatched to workers"
+            yield Refusal(Refused.MANAGED, f"{problem}; {_WAY_BACK}")
+
+
+def _dispatched(spec: FleetSpec, view: ClusterView) -> int:
+    """The number of workloads that a former manager has dispatched. Only a manager's inventory has other clusters."""
+    known, is_manager = view.inventory, spec.manager is not None and view.name == spec.manager.name
+    if is_manager or known is None or not (known.fleet or known.addresses):
+        return 0
+    queues = (live for ref, live in members_of(view).items() if ref.kind == "ClusterQueue")
+    return sum(holding_count(queue) for queue in queues if is_dispatching(view, queue))
 
 
 def _is_exchanged(spec: FleetSpec, views: Sequence[ClusterView]) -> bool:

@@ -9,6 +9,7 @@ from reconciler.kueue.kinds import GROUP as KUEUE_GROUP
 from reconciler.kueue.references import referrers
 from reconciler.kueue_config.model import SeenConfiguration
 from reconciler.kueue_config.plan import decide_configuration, ready_workers
+from reconciler.multikueue.model import FormerJobs
 from reconciler.multikueue.plan import Memory, is_ending, is_removed, remember, waiting_of
 from reconciler.objects import ClusterName, Gap, Manifest, PreflightIssue, Ref
 from reconciler.plan.blocked import hold_dependants
@@ -44,7 +45,7 @@ class Comparison:
     `leaving` are clusters that cannot be removed yet. `placing` are the observed jobs that KubeStellar downsyncs.
     `wanted` is the number of objects of the fleet, including those on clusters that could not be observed. `shared` are
     names whose access leads to the API server of another name: nothing was observed under them. `former_jobs` are the
-    jobs that another manager has on clusters of the fleet; on `uncounted` ones that could not be read.
+    jobs that another manager has on clusters of the fleet.
     """
 
     views: Sequence[ClusterView]
@@ -55,8 +56,7 @@ class Comparison:
     placing: ObservedPlacements | None = None
     wanted: int = 0
     shared: SharedServers = NOT_SHARED
-    former_jobs: Mapping[ClusterName, int | None] = field(default_factory=dict)
-    uncounted: frozenset[ClusterName] = frozenset()
+    former_jobs: FormerJobs = field(default_factory=FormerJobs)
 
 
 def make_plan(
@@ -87,7 +87,7 @@ def make_plan(
     refusals += [
         *guard_home(spec, reachable),
         *guard_source(spec, reachable),
-        *guard_manager(spec, reachable, looks.former_jobs, looks.uncounted),
+        *guard_manager(spec, reachable, looks.former_jobs),
         *guard_emptiness(reachable, wanted),
         *guard_deletes(spec, reachable, everything, confirmed_deletes),
     ]

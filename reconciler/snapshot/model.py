@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from reconciler.kueue_config.model import SeenConfiguration
-from reconciler.multikueue.model import Links, WorkerRemovals
+from reconciler.multikueue.model import FormerJobs, Links, WorkerRemovals
 from reconciler.objects import ClusterName, Gap, Manifest
 from reconciler.quantity import Quantity
 from reconciler.spec.kubestellar import PolicyShape
@@ -106,7 +106,8 @@ class Observations:
     """The observations of a run. A missing entry was not observed; it never means that the thing does not exist.
 
     `pools` are in the order in which queues try them; None if kfleet did not listen. `policy_shape` is the form of a
-    BindingPolicy that the manager's KubeStellar accepts.
+    BindingPolicy that the manager's KubeStellar accepts. `former_jobs` are those of a manager that another cluster is
+    now, or none.
     """
 
     capacities: Capacities = field(default_factory=dict)
@@ -118,6 +119,7 @@ class Observations:
     configurations: Mapping[ClusterName, SeenConfiguration] = field(default_factory=dict)
     policy_shape: PolicyShape | None = None
     downsynced: Downsynced = NOT_DOWNSYNCED
+    former_jobs: FormerJobs = field(default_factory=FormerJobs)
 
     @property
     def unlisted(self) -> frozenset[ClusterName]:

@@ -134,3 +134,39 @@ def test_worker_that_becomes_standalone_takes_no_new_jobs_of_the_manager(wide_li
     assert births.of("first") == [worker]
     eventually(lambda: not (wide_live_fleet.apply().code or wide_live_fleet.plan().actions), 60)
     assert stop_policy(wide_live_fleet, worker) == "None"
+
+
+@pytest.mark.parametrize("is_in_git", [True, False], ids=["it is standalone", "it left git"])
+def test_manager_does_not_leave_the_fleet_while_its_jobs_run(wide_live_fleet: LiveFleet, *, is_in_git: bool) -> None:
+    """Its login on the workers would go, and with it the only one who knows of these jobs."""
+    start_fleet(wide_live_fleet)
+    births = Births(wide_live_fleet)
+    submit(wide_live_fleet, "kept")
+    worker = where(wide_live_fleet, "kept")
+    before = {name: wide_live_fleet.members(name).keys() for name in ("manager", "worker1", "worker2")}
+    without_manager(wide_live_fleet, is_in_git=is_in_git)
+    refused = wide_live_fleet.apply()
+    assert refused.code == 3, refused
+    assert f"jobs on {wide_live_fleet.name}-{worker} (1) were dispatched by a manager that is no longer" in refused.out
+    assert {name: wide_live_fleet.members(name).keys() for name in before} == before
+    end(wide_live_fleet, worker, "kept")
+    assert eventually(lambda: is_complete(wide_live_fleet, "kept"), 60)
+    assert births.of("kept") == [worker]
+    eventually(lambda: not wide_live_fleet.plan().refusals)
+
+
+def without_manager(live_fleet: LiveFleet, *, is_in_git: bool) -> None:
+    """The fleet dispatches nothing any more; its manager is a cluster like the others, or none of its clusters."""
+    path = live_fleet.folder / "fleet" / "fleet.yaml"
+    documents = [*fast_yaml.safe_load_all(path.read_text())]
+    for entry in documents:
+        if entry["kind"] == "Cluster":
+            entry["spec"]["role"] = "standalone"
+            entry["spec"].pop("credentials", None)
+        if entry["kind"] == "Queue":
+            entry["spec"]["dispatch"] = "none"
+            entry["spec"].pop("managerQuota", None)
+    gone = () if is_in_git else (f"{live_fleet.name}-manager",)
+    kept = [entry for entry in documents if entry["metadata"]["name"] not in gone]
+    path.write_text(fast_yaml.safe_dump_all(kept))
+    live_fleet.commit_all()

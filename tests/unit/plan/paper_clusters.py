@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from reconciler.kueue.kinds import GROUP, KIND_BY_NAME
 from reconciler.kueue_config.model import SeenConfiguration
-from reconciler.multikueue.model import RemovedCluster, WorkerRemovals
+from reconciler.multikueue.model import FormerJobs, RemovedCluster, WorkerRemovals
 from reconciler.objects import ClusterName, Gap, Manifest, Ref, ref_of
 from reconciler.plan.make import Comparison, make_plan
 from reconciler.plan.model import Change, ClusterPlan, Plan
@@ -157,7 +157,7 @@ def plan_of(
         for view in views
     }
     looks = Comparison(views, predictions, desired.gaps, desired.leaving, configurations or {}, shared=shared)
-    looks = replace(looks, former_jobs=seen.links.former_jobs if seen.links else {})
+    looks = replace(looks, former_jobs=seen.links.former_jobs if seen.links else FormerJobs())
     return make_plan(spec, looks, confirmed_deletes=confirmed)
 
 

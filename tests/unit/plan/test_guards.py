@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from reconciler.multikueue.model import FormerJobs
+from reconciler.multikueue.render import CONTROLLER
 from reconciler.objects import ClusterName
 from reconciler.plan.make import Comparison, make_plan
 from reconciler.plan.model import Action, Plan, Refused
@@ -11,6 +13,7 @@ from reconciler.plan.record import tokens_only
 from reconciler.quantity import NANO, Quantity
 from reconciler.snapshot.model import Observations, Pool, PoolKey
 from reconciler.spec.files import SpecSource
+from reconciler.spec.kubestellar import CHECK_CONTROLLER
 from reconciler.spec.model import FleetSpec
 from reconciler.state.applyset import Inventory, SetName, parent_manifest, read_parent
 from reconciler.state.queues import HOLD
@@ -170,7 +173,7 @@ def test_guard_refuses_another_manager_while_jobs_of_the_former_one_run() -> Non
     looks = Comparison(
         [view_of(spec, one, PaperClusters()) for one in spec.clusters], {HUB: (), ClusterName("east"): ()}
     )
-    plan = make_plan(spec, replace(looks, wanted=1, former_jobs={ClusterName("east"): 2, HUB: None}))
+    plan = make_plan(spec, replace(looks, wanted=1, former_jobs=FormerJobs({ClusterName("east"): 2, HUB: None})))
     (refusal,) = plan.refusals
     assert (refusal.reason, refusal.cluster) == (Refused.MANAGED, None)
     assert refusal.problem.startswith(
@@ -198,9 +201,45 @@ def test_guard_refuses_another_manager_where_jobs_of_the_former_one_could_not_be
 ) -> None:
     spec, east = parse(*HUB_AND_EAST, fleet_text(1)), ClusterName("east")
     views = [view_of(spec, one, PaperClusters(inventories=inventories)) for one in spec.clusters]
-    looks = Comparison(views, {HUB: (), east: ()}, wanted=1, uncounted=frozenset({east}))
+    looks = Comparison(views, {HUB: (), east: ()}, wanted=1, former_jobs=FormerJobs(uncounted=frozenset({east})))
     assert refused(make_plan(spec, looks)) == ([Refused.MANAGED] if is_refused else [])
-    assert refused(make_plan(spec, replace(looks, uncounted=frozenset()))) == []
+    assert refused(make_plan(spec, replace(looks, former_jobs=FormerJobs()))) == []
+
+
+NO_MANAGER = (cluster_document("hub", "standalone"), cluster_document("east", "standalone"))
+
+
+def test_guard_refuses_to_lose_the_manager_while_its_jobs_run_on_workers() -> None:
+    spec, east = parse(*NO_MANAGER, fleet_text(0)), ClusterName("east")
+    views = [view_of(spec, one, PaperClusters()) for one in spec.clusters]
+    looks = Comparison(views, {view.name: () for view in views}, wanted=1, former_jobs=FormerJobs({east: 2}))
+    (refusal,) = make_plan(spec, looks).refusals
+    assert (refusal.reason, refusal.cluster) == (Refused.MANAGED, None)
+    assert refusal.problem.startswith("jobs on east (2) were dispatched by a manager that is no longer in the fleet")
+    assert not make_plan(spec, replace(looks, former_jobs=FormerJobs())).refusals
+
+
+OTHER_MANAGER = (cluster_document("east", "manager"), cluster_document("hub"))
+
+
+@pytest.mark.parametrize("controller", [CONTROLLER, CHECK_CONTROLLER])
+@pytest.mark.parametrize("clusters", [OTHER_MANAGER, HUB_AND_EAST], ids=["another", "the same"])
+@pytest.mark.parametrize("count", [2, 0])
+def test_guard_counts_what_the_former_manager_has_dispatched(
+    clusters: tuple[dict[str, Any], ...], controller: str, count: int
+) -> None:
+    """Where KubeStellar dispatches, no role on a worker shows who the manager was: its own queues do."""
+    queue_text = "kind: ClusterQueue\nmetadata: {name: q}\nspec: {namespaceSelector: {}, admissionChecksStrategy: %s}\n"
+    check_text = f"---\nkind: AdmissionCheck\nmetadata: {{name: c}}\nspec: {{controllerName: {controller}}}\n"
+    before = parse(*HUB_AND_EAST, queue_text % "{admissionChecks: [{name: c}]}" + check_text)
+    cluster = applied_clusters(before).patched("hub/ClusterQueue/q", {"status": {"reservingWorkloads": count}})
+    was_manager = {HUB: replace(cluster.inventories[HUB], fleet={"hub": "uid-of-hub", "east": "uid-of-east"})}
+    now = parse(*clusters, queue_text % "{}")
+    plan = plan_of(now, replace(cluster, inventories={**cluster.inventories, **was_manager}))
+    is_refused = bool(count) and clusters is OTHER_MANAGER
+    assert (Refused.MANAGED in refused(plan)) == is_refused
+    if is_refused:
+        assert "hub was the manager, and 2 of its workloads are dispatched" in plan.refusals[0].problem
 
 
 HERE = SpecSource(("c0ffee",), "fleet", "prod", remote="example.org/team/fleet")
