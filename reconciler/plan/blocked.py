@@ -11,12 +11,13 @@ from reconciler.kueue.workloads import has_begun, has_condition, holding_count, 
 from reconciler.multikueue.render import CONTROLLER
 from reconciler.objects import Manifest, Ref
 from reconciler.plan.fields import changed_fields
-from reconciler.plan.model import Action, Change, Reason
+from reconciler.plan.model import Action, Cause, Change, Reason
 from reconciler.quantity import Quantity
 from reconciler.spec.kubestellar import CHECK_CONTROLLER
 from reconciler.state.model import ClusterView, Prediction
 
-_GROUPS = "spec.resourceGroups"
+_GROUPS, _STRATEGY = "spec.resourceGroups", "spec.admissionChecksStrategy"
+_HOLD_FIRST = "stop the queue, and change it when they have ended"
 _NOMINAL, _LIMITS = "nominalQuota", ("borrowingLimit", "lendingLimit")
 
 Key = tuple[str, str, str]
@@ -24,10 +25,13 @@ _WORKLOADS = (GROUP, "Workload")
 _WRITES = {Action.CREATE, Action.UPDATE, Action.REPLACE}
 
 
-def blocked_by_running_workloads(prediction: Prediction, view: ClusterView) -> str:
-    """Why an object must not change: without its check or its cluster the manager would lose a running job."""
+def blocked_by_running_workloads(prediction: Prediction, view: ClusterView, dispatching: Collection[str]) -> str:
+    """Why an object must not change: without its check or its cluster the manager would lose a running job.
+
+    `dispatching` are the checks of MultiKueue that the fleet wants on the cluster.
+    """
     if prediction.ref.kind == "ClusterQueue":
-        return _why_checked(prediction, view)
+        return _why_checked(prediction, view) or _why_unchecked(prediction, dispatching)
     return _why_configured(prediction, view) if prediction.ref.kind == "AdmissionCheck" else ""
 
 
@@ -39,7 +43,25 @@ def _why_checked(prediction: Prediction, view: ClusterView) -> str:
     lost = _checks(to_canonical(live).manifest) - _checks(prediction.entry.manifest)
     if not any(_is_sending(view, name) for name in lost):
         return ""
-    return f"{count} workloads dispatched to workers hold its quota; stop the queue, and change it when they have ended"
+    return f"{count} workloads dispatched to workers hold its quota; {_HOLD_FIRST}"
+
+
+def _why_unchecked(prediction: Prediction, dispatching: Collection[str]) -> str:
+    """Why a queue must not get a check of MultiKueue: it rejects jobs that were admitted without it, and they end.
+
+    A check that was removed by hand comes back at once: the jobs that it dispatched need it.
+    """
+    live = prediction.live or {}
+    count = holding_count(live)
+    gained = _checks(prediction.entry.manifest) - _checks(to_canonical(live).manifest) if count else set()
+    if not gained & set(dispatching) or _is_drift(prediction):
+        return ""
+    return f"{count} workloads that run here hold its quota, and MultiKueue would end them; {_HOLD_FIRST}"
+
+
+def _is_drift(prediction: Prediction) -> bool:
+    changed = (field for field in changed_fields(prediction) if field.path.startswith(_STRATEGY))
+    return any(field.cause is Cause.DRIFT for field in changed)
 
 
 def _why_configured(prediction: Prediction, view: ClusterView) -> str:

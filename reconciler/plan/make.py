@@ -6,11 +6,13 @@ from dataclasses import dataclass, field, replace
 from reconciler.kubestellar.model import ObservedPlacements
 from reconciler.kubestellar.plan import plan_placements
 from reconciler.kueue.kinds import GROUP as KUEUE_GROUP
+from reconciler.kueue.reading import at
 from reconciler.kueue.references import referrers
 from reconciler.kueue_config.model import SeenConfiguration
 from reconciler.kueue_config.plan import decide_configuration, ready_workers
 from reconciler.multikueue.model import FormerJobs
 from reconciler.multikueue.plan import Memory, is_ending, is_removed, remember, waiting_of
+from reconciler.multikueue.render import CONTROLLER
 from reconciler.objects import ClusterName, Gap, Manifest, PreflightIssue, Ref
 from reconciler.plan.blocked import hold_dependants
 from reconciler.plan.cohorts import order_cohorts
@@ -136,7 +138,8 @@ def _plan_cluster(
     spec: FleetSpec, view: ClusterView, looks: Comparison, manager: ClusterView | None
 ) -> tuple[tuple[Change, ...], list[Refusal]]:
     predictions = looks.predictions[view.name]
-    context = PlanContext(spec.fleet.policy, view, _referred(view, predictions), manager)
+    referred, dispatching = _referred(view, predictions), frozenset(_dispatching(predictions))
+    context = PlanContext(spec.fleet.policy, view, referred, manager, dispatching)
     decided = [*_configuration(spec, view, looks), *(decide(prediction, context) for prediction in predictions)]
     refusals = [entry for entry in decided if isinstance(entry, Refusal)]
     refused = frozenset(refusal.ref for refusal in refusals if refusal.ref)
@@ -209,6 +212,12 @@ def _referred(view: ClusterView, predictions: Sequence[Prediction]) -> frozenset
     if all(prediction.is_settled for prediction in predictions if prediction.ref.kind == "AdmissionCheck"):
         return frozenset()
     return frozenset(referrers(live for ref, live in view.live.items() if ref.kind == "ClusterQueue"))
+
+
+def _dispatching(predictions: Iterable[Prediction]) -> Iterator[str]:
+    """The names of the AdmissionChecks by which MultiKueue dispatches."""
+    checks = (prediction for prediction in predictions if prediction.ref.kind == "AdmissionCheck")
+    yield from (one.ref.name for one in checks if at(one.entry.manifest, "spec", "controllerName") == CONTROLLER)
 
 
 def _staying(view: ClusterView, predictions: Sequence[Prediction], held: frozenset[Ref]) -> Iterator[Manifest]:

@@ -39,12 +39,16 @@ _REPLACEABLE = {"LocalQueue", "AdmissionCheck"}
 
 @dataclass(frozen=True, slots=True)
 class PlanContext:
-    """The inputs of a decision about an object, in addition to its prediction."""
+    """The inputs of a decision about an object, in addition to its prediction.
+
+    `dispatching` are the checks of MultiKueue that the fleet wants on the cluster.
+    """
 
     policy: Policy
     view: ClusterView
     referred: frozenset[tuple[str, str]]
     manager: ClusterView | None = None
+    dispatching: frozenset[str] = frozenset()
 
 
 def decide(prediction: Prediction, context: PlanContext) -> Change | Refusal:
@@ -178,9 +182,8 @@ def _keep_equal(prediction: Prediction, context: PlanContext) -> Change | None:
 
 
 def _blocked(prediction: Prediction, context: PlanContext) -> Change | None:
-    why = blocked_by_running_workloads(prediction, context.view) or blocked_by_former_copies(
-        prediction, context.view, context.manager
-    )
+    running = blocked_by_running_workloads(prediction, context.view, context.dispatching)
+    why = running or blocked_by_former_copies(prediction, context.view, context.manager)
     return _change(prediction, Action.HOLD, Reason.IN_USE, why) if why else None
 
 

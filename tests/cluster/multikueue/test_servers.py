@@ -1,11 +1,12 @@
 """Clusters that change their roles, or are another one's server, on real clusters: no job is lost by it."""
 
+import time
 from pathlib import Path
 
 import pytest
 
 from tests import fast_yaml
-from tests.builders import cluster_document
+from tests.builders import cluster_document, flavor, main_tenant, open_queue
 from tests.cluster.faults.proxy import Deed, Fault, proxied
 from tests.cluster.live_fleet import LiveFleet
 from tests.cluster.multikueue.drains import (
@@ -170,3 +171,28 @@ def without_manager(live_fleet: LiveFleet, *, is_in_git: bool) -> None:
     kept = [entry for entry in documents if entry["metadata"]["name"] not in gone]
     path.write_text(fast_yaml.safe_dump_all(kept))
     live_fleet.commit_all()
+
+
+def test_queue_whose_jobs_run_on_the_manager_goes_over_to_multikueue_when_they_have_ended(
+    wide_live_fleet: LiveFleet,
+) -> None:
+    """MultiKueue rejects jobs that were not made for it, and Kueue then ends them while they run."""
+    name = wide_live_fleet.name
+    local = open_queue(f"{name}-q", f"{name}-cpu", dispatch="none", clusters={"names": [f"{name}-manager"]})
+    wide_live_fleet.commit(flavor(f"{name}-cpu"), local, main_tenant(name, f"{name}-q"))
+    wide_live_fleet.converge()
+    submit(wide_live_fleet, "kept")
+    job = f"/apis/batch/v1/namespaces/{name}/jobs/kept"
+    eventually(lambda: not wide_live_fleet.api("manager").get(job)["spec"]["suspend"])
+
+    commit_fleet(wide_live_fleet)
+    for _ in range(3):
+        applied = wide_live_fleet.apply()
+        assert applied.code in {0, 4}, applied
+        time.sleep(1)
+    assert "1 workloads that run here hold its quota, and MultiKueue would end them" in applied.out
+    assert not wide_live_fleet.api("manager").get(job)["spec"]["suspend"]
+    wide_live_fleet.api("manager").delete(job)
+    eventually(lambda: not (wide_live_fleet.apply().code or wide_live_fleet.plan().actions), 60)
+    submit(wide_live_fleet, "next")
+    assert where(wide_live_fleet, "next") in {"worker1", "worker2"}

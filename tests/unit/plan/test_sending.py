@@ -57,6 +57,29 @@ def test_check_that_could_not_be_seen_may_be_one_that_sends() -> None:
     assert action_of(paper_clusters.unseen("AdmissionCheck.kueue.x-k8s.io"))[0] is Action.HOLD
 
 
+@pytest.mark.parametrize(
+    ("controller", "count", "action"),
+    [
+        # It would reject jobs that run here, because they were not made for it.
+        (SENDING, 3, Action.HOLD),
+        (SENDING, 0, Action.UPDATE),
+        ("kueue.x-k8s.io/provisioning-request", 3, Action.UPDATE),
+    ],
+)
+def test_queue_gets_no_check_of_multikueue_while_jobs_run_here(controller: str, count: int, action: Action) -> None:
+    plan = plan_of(sending_fleet("mk", controller), busy(applied_clusters(sending_fleet()), count))
+    changes = {str(change.ref): change for change in plan.changes}
+    assert changes[QUEUE].action is action
+    assert changes["hub/AdmissionCheck/mk"].action is Action.CREATE
+
+
+def test_check_that_was_removed_by_hand_comes_back_while_its_jobs_run() -> None:
+    fleet = sending_fleet("mk")
+    edited = busy(applied_clusters(fleet), 3).edited(QUEUE, {"spec": {"admissionChecksStrategy": None}})
+    changes = {str(change.ref): change for change in plan_of(fleet, edited).changes}
+    assert changes[QUEUE].action is Action.UPDATE
+
+
 def redirected(config: str, clusters: str) -> FleetSpec:
     """The queue's check stays, and points to a config of these clusters."""
     check = CHECK.format(name="mk", controller=SENDING).replace("name: mk}}", f"name: {config}}}}}")
