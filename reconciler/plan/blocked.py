@@ -51,12 +51,22 @@ def _why_unchecked(prediction: Prediction, dispatching: Collection[str]) -> str:
 
     A check that was removed by hand comes back at once: the jobs that it dispatched need it.
     """
-    live = prediction.live or {}
-    count = holding_count(live)
-    gained = _checks(prediction.entry.manifest) - _checks(to_canonical(live).manifest) if count else set()
-    if not gained & set(dispatching) or _is_drift(prediction):
+    count = holding_count(prediction.live or {})
+    if not count or not _gains_check(prediction, dispatching) or _is_drift(prediction):
         return ""
     return f"{count} workloads that run here hold its quota, and MultiKueue would end them; {_HOLD_FIRST}"
+
+
+def rejected_by_multikueue(prediction: Prediction, dispatching: Collection[str]) -> Iterator[str]:
+    """The note on waiting jobs: Kueue sets spec.managedBy of a Job when it is created, by the checks at that time."""
+    pending = int(at(prediction.live, "status", "pendingWorkloads") or 0)
+    if pending and prediction.ref.kind == "ClusterQueue" and _gains_check(prediction, dispatching):
+        yield f"{pending} workloads wait in it; MultiKueue rejects jobs that were created before: submit them again"
+
+
+def _gains_check(prediction: Prediction, dispatching: Collection[str]) -> bool:
+    live = to_canonical(prediction.live or {}).manifest
+    return bool((_checks(prediction.entry.manifest) - _checks(live)) & set(dispatching))
 
 
 def _is_drift(prediction: Prediction) -> bool:

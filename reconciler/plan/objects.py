@@ -13,6 +13,7 @@ from reconciler.plan.blocked import (
     blocked_by_former_copies,
     blocked_by_missing_observation,
     blocked_by_running_workloads,
+    rejected_by_multikueue,
 )
 from reconciler.plan.fields import abandoned, changed_fields, path_text, removal
 from reconciler.plan.masking import TO_BE_ISSUED, masked_problem, seen_name, wanted_name
@@ -199,7 +200,8 @@ def _update(prediction: Prediction, context: PlanContext) -> Change:
     if not all(is_manual_manager(conflict.manager) for conflict in _conflicts(prediction)):
         reason = Reason.TAKEN
     is_taken_over = not is_ours and _has_predecessor(prediction)
-    return _change(prediction, Action.UPDATE, reason, *([] if is_ours else _kept_marks(prediction)))._replace(
+    notes = (*rejected_by_multikueue(prediction, context.dispatching), *([] if is_ours else _kept_marks(prediction)))
+    return _change(prediction, Action.UPDATE, reason, *notes)._replace(
         fields=(*fields, *unshared, *(abandoned(prediction) if is_taken_over else ())),
         is_forced=bool(prediction.conflicts),
         is_taken_over=is_taken_over,

@@ -73,6 +73,16 @@ def test_queue_gets_no_check_of_multikueue_while_jobs_run_here(controller: str, 
     assert changes["hub/AdmissionCheck/mk"].action is Action.CREATE
 
 
+def test_plan_counts_the_waiting_jobs_that_multikueue_rejects() -> None:
+    waiting = applied_clusters(sending_fleet()).patched(QUEUE, {"status": {"pendingWorkloads": 4}})
+    found = {str(change.ref): change.notes for change in plan_of(sending_fleet("mk"), waiting).changes}
+    assert found[QUEUE] == (
+        "4 workloads wait in it; MultiKueue rejects jobs that were created before: submit them again",
+    )
+    other = plan_of(sending_fleet("mk", "kueue.x-k8s.io/provisioning-request"), waiting)
+    assert {str(change.ref): change.notes for change in other.changes}[QUEUE] == ()
+
+
 def test_check_that_was_removed_by_hand_comes_back_while_its_jobs_run() -> None:
     fleet = sending_fleet("mk")
     edited = busy(applied_clusters(fleet), 3).edited(QUEUE, {"spec": {"admissionChecksStrategy": None}})
