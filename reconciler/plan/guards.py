@@ -15,7 +15,7 @@ from reconciler.plan.servers import NEW_NAME
 from reconciler.spec.enums import PrunePolicy
 from reconciler.spec.model import FleetSpec
 from reconciler.spec.roles import home_cluster
-from reconciler.state.applyset import MEMBER_LABEL, TOOL
+from reconciler.state.applyset import MEMBER_LABEL, TOOL, Inventory
 from reconciler.state.model import ClusterView
 from reconciler.state.queues import is_stopped
 
@@ -165,18 +165,26 @@ def guard_manager(
         yield Refusal(Refused.MANAGED, f"jobs on {counts} {harm}; {_WAY_BACK}")
         return
     for view in views:
-        if count := _dispatched(spec, view):
-            problem = f"{view.name} was the manager, and {count} of its workloads are dispatched to workers"
-            yield Refusal(Refused.MANAGED, f"{problem}; {_WAY_BACK}")
+        if spec.manager is None or view.name != spec.manager.name:
+            yield from _guard_former_manager(spec, view)
 
 
-def _dispatched(spec: FleetSpec, view: ClusterView) -> int:
-    """The number of workloads that a former manager has dispatched. Only a manager's inventory has other clusters."""
-    known, is_manager = view.inventory, spec.manager is not None and view.name == spec.manager.name
-    if is_manager or known is None or not (known.fleet or known.addresses):
-        return 0
+def _guard_former_manager(spec: FleetSpec, view: ClusterView) -> Iterator[Refusal]:
+    """Refuse while a former manager has dispatched workloads, or is the only one that knows of a removed cluster.
+
+    Only a manager's inventory has other clusters.
+    """
+    known = view.inventory or Inventory()
+    if not (known.fleet or known.addresses):
+        return
     queues = (live for ref, live in members_of(view).items() if ref.kind == "ClusterQueue")
-    return sum(holding_count(queue) for queue in queues if is_dispatching(view, queue))
+    if count := sum(holding_count(queue) for queue in queues if is_dispatching(view, queue)):
+        problem = f"{view.name} was the manager, and {count} of its workloads are dispatched to workers"
+        yield Refusal(Refused.MANAGED, f"{problem}; {_WAY_BACK}")
+    for name in sorted(name for name in known.addresses if is_removed(spec, ClusterName(name))):
+        problem = f"{view.name} was the manager, and has not pruned {name}, which left git and may still run its jobs"
+        way_out = f"revert the change and apply until it is pruned, or drop it: {view.set_name.forget(name)}"
+        yield Refusal(Refused.MANAGED, f"{problem}; {way_out}")
 
 
 def _is_exchanged(spec: FleetSpec, views: Sequence[ClusterView]) -> bool:

@@ -14,8 +14,9 @@ from reconciler.quantity import NANO, Quantity
 from reconciler.snapshot.model import Observations, Pool, PoolKey
 from reconciler.spec.files import SpecSource
 from reconciler.spec.kubestellar import CHECK_CONTROLLER
-from reconciler.spec.model import FleetSpec
+from reconciler.spec.model import AccessSpec, FleetSpec
 from reconciler.state.applyset import Inventory, SetName, parent_manifest, read_parent
+from reconciler.state.cluster_memory import Address
 from reconciler.state.queues import HOLD
 from tests.builders import cluster_document, flavor, fleet_document, queue, quota
 from tests.unit.plan.paper_clusters import HUB, HUB_AND_EAST, PaperClusters, applied_clusters, parse, plan_of, view_of
@@ -240,6 +241,17 @@ def test_guard_counts_what_the_former_manager_has_dispatched(
     assert (Refused.MANAGED in refused(plan)) == is_refused
     if is_refused:
         assert "hub was the manager, and 2 of its workloads are dispatched" in plan.refusals[0].problem
+
+
+def test_guard_refuses_to_forget_a_removed_worker_with_the_manager_that_knows_it() -> None:
+    address = Address("kueue-system", AccessSpec(context="west"))
+    inventory = Inventory(cluster="hub", fleet={"hub": "uid-of-hub"}, addresses={"east": address, "west": address})
+    clusters = PaperClusters(inventories={HUB: inventory})
+    (refusal,) = plan_of(parse(*NO_MANAGER, fleet_text(0)), clusters).refusals
+    assert refusal.reason is Refused.MANAGED
+    assert refusal.problem.startswith("hub was the manager, and has not pruned west, which left git")
+    assert '"path":"/data/west"' in refusal.problem
+    assert not plan_of(parse(*HUB_AND_EAST, fleet_text(0)), clusters).refusals
 
 
 HERE = SpecSource(("c0ffee",), "fleet", "prod", remote="example.org/team/fleet")
