@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 import yaml
@@ -33,6 +33,7 @@ from reconciler.view.select import Selection, SelectionError, in_order, select
 
 INCOMPLETE = 4
 REFRESH = 2.0
+REOPENED_AFTER = 30  # refreshes
 ALL = "all"
 # Each kind with its other names; the first ones are those of kubectl and Kueue.
 KINDS: Mapping[str, tuple[str, ...]] = {
@@ -151,8 +152,7 @@ def get(
     )
     revision = load_or_stop(source)
     if is_watched:
-        with closing(connect(revision.spec, timedelta(seconds=timeout))) as connections:
-            _watch(revision, connections, question)
+        _watch(revision, timedelta(seconds=timeout), question)
     with opened(revision.spec, timeout, recording) as connections:
         view = observe_view(revision, connections, question)
     return _answer(view, question)
@@ -256,11 +256,13 @@ def _gap_text(gap: FleetGap) -> str:
     return f"{gap.cluster}: {gap.what}: {gap.why}"
 
 
-def _watch(revision: Revision, connections: Connections, question: GetQuery) -> None:
-    """Repeat until a user interrupts it."""
+def _watch(revision: Revision, timeout: timedelta, question: GetQuery) -> NoReturn:
+    """Repeat until a user interrupts it. A lost cluster is tried again each time, and a token in a file may be new."""
     with renewed_text() as show:
         while True:
-            view = observe_view(revision, connections, question)
-            gaps = (f"gap: {_gap_text(gap)}" for gap in view.gaps)
-            show("\n".join((*_table(view, question), *_nothing(view, question), *gaps)))
-            time.sleep(REFRESH)
+            with closing(connect(revision.spec, timeout)) as connections:
+                for _ in range(1 if connections.gaps else REOPENED_AFTER):
+                    view = observe_view(revision, connections, question)
+                    gaps = (f"gap: {_gap_text(gap)}" for gap in view.gaps)
+                    show("\n".join((*_table(view, question), *_nothing(view, question), *gaps)))
+                    time.sleep(REFRESH)

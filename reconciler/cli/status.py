@@ -1,19 +1,21 @@
 """`kfleet status`: the status of each cluster, and the jobs that KubeStellar dispatches."""
 
 import json
+import time
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, NoReturn
 
 import click
 
 from reconciler.cli.options import load_or_stop, looking_options, opened, plan_shown, source_options, timeout_option
+from reconciler.cli.output import renewed_text
 from reconciler.clients.kubernetes import ApiServer
 from reconciler.errors import ClusterError, ExitCode
 from reconciler.kubestellar.decide import decide_placements
 from reconciler.kubestellar.model import Decision
 from reconciler.pipeline.capacity import ObserveOptions
-from reconciler.pipeline.load import Source
+from reconciler.pipeline.load import Revision, Source
 from reconciler.pipeline.render import Rendered
 from reconciler.pipeline.report import health
 from reconciler.plan.make import Comparison
@@ -22,7 +24,9 @@ from reconciler.report.health import HealthIssue
 from reconciler.snapshot.recording import Recording
 
 MOST_SHOWN = 10
+REFRESH = 3.0
 GROUP = "kueue.x-k8s.io"
+Rows = list[dict[str, Any]]
 
 
 def job_rows(rendered: Rendered) -> list[dict[str, Any]]:
@@ -32,7 +36,7 @@ def job_rows(rendered: Rendered) -> list[dict[str, Any]]:
     return [_job_row(decision) for decision in decide_placements(rendered.spec, placements)]
 
 
-def jobs_text(rows: list[dict[str, Any]]) -> list[str]:
+def jobs_text(rows: Rows) -> list[str]:
     """Count the jobs per cluster and state, and list the waiting ones by name."""
     counts = Counter((row["cluster"], row["state"]) for row in rows if row["cluster"])
     waiting = [row for row in rows if not row["cluster"] and row["state"] == "no cluster"]
@@ -65,7 +69,15 @@ def _job_row(decision: Decision) -> dict[str, Any]:
 @looking_options
 @timeout_option
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def status(source: Source, looking: ObserveOptions, recording: Recording | None, timeout: float, output: str) -> int:
+@click.option("-w", "--watch", "is_watched", is_flag=True, help="Refresh the text until interrupted.")
+def status(
+    source: Source,
+    looking: ObserveOptions,
+    recording: Recording | None,
+    timeout: float,
+    output: str,
+    is_watched: bool,
+) -> int:
     """Show the status of each cluster: reachability, versions, objects, health issues.
 
     Exits with 0 if every cluster was observed and every object is in sync and healthy, with 4 otherwise.
@@ -73,10 +85,36 @@ def status(source: Source, looking: ObserveOptions, recording: Recording | None,
     \b
     Examples:
       kfleet status --overlay prod
+      kfleet status -w
       kfleet status --snapshot world.json.gz
       kfleet status -o json | jq -r '.clusters[] | select(.reachable | not) | .name'
     """
+    if is_watched and output == "json":
+        raise click.UsageError("--watch shows text; -o json is for a single observation")
+    if is_watched and recording is not None:
+        raise click.UsageError("--watch follows clusters; a snapshot does not change")
     revision = load_or_stop(source)
+    if is_watched:
+        _watch(revision, looking, timeout)
+    seen = _observed(revision, looking, recording, timeout)
+    if output == "json":
+        click.echo(json.dumps(seen, indent=2))
+    else:
+        click.echo("\n".join(_lines(seen)))
+    return ExitCode.OK if all(map(_is_well, seen["clusters"])) else ExitCode.INCOMPLETE
+
+
+def _watch(revision: Revision, looking: ObserveOptions, timeout: float) -> NoReturn:
+    """Repeat until a user interrupts it, with new connections: a lost cluster may be back."""
+    with renewed_text() as show:
+        while True:
+            show("\n".join(_lines(_observed(revision, looking, None, timeout))))
+            time.sleep(REFRESH)
+
+
+def _observed(
+    revision: Revision, looking: ObserveOptions, recording: Recording | None, timeout: float
+) -> Mapping[str, Rows]:
     with opened(revision.spec, timeout, recording) as connections:
         planned = plan_shown(revision, connections, looking)
         rendered, looks, made = planned.rendered, planned.comparison, planned.plan
@@ -91,13 +129,7 @@ def status(source: Source, looking: ObserveOptions, recording: Recording | None,
         }
         for name in names
     ]
-    if output == "json":
-        click.echo(json.dumps({"clusters": rows, "jobs": job_rows(rendered)}, indent=2))
-    else:
-        _print_rows(rows)
-        for line in jobs_text(job_rows(rendered)):
-            click.echo(line)
-    return ExitCode.OK if all(map(_is_well, rows)) else ExitCode.INCOMPLETE
+    return {"clusters": rows, "jobs": job_rows(rendered)}
 
 
 def _release(client: ApiServer) -> str:
@@ -153,8 +185,8 @@ def _versions(row: Mapping[str, Any]) -> str:
     return kubernetes + (f"kueue {row['kueue']}{release}" if row["kueue"] else "no kueue")
 
 
-def _print_rows(rows: list[dict[str, Any]]) -> None:
-    for row in rows:
+def _lines(seen: Mapping[str, Rows]) -> Iterator[str]:
+    for row in seen["clusters"]:
         is_well = _is_well(row)
         state = _state(row)
         wanted = row["objects"][Action.KEEP.value]
@@ -162,7 +194,8 @@ def _print_rows(rows: list[dict[str, Any]]) -> None:
         counted = f"{wanted} objects in sync" + (f", {others}" if others else "")
         title = click.style(row["name"], bold=True)
         detail = f", {_versions(row)}, {counted}" if row["reachable"] else ""
-        click.echo(f"{title}: {click.style(state, fg='green' if is_well else 'red')}{detail}")
+        yield f"{title}: {click.style(state, fg='green' if is_well else 'red')}{detail}"
         waiting = (f"waiting: {why}" for why in row["waiting"])
         for line in (*waiting, *row["gaps"], *row["refusals"], *row["unhealthy"], *row["preflightIssues"]):
-            click.echo(f"  {line}")
+            yield f"  {line}"
+    yield from jobs_text(seen["jobs"])

@@ -144,6 +144,11 @@ def test_kubeconfig_of_the_option_is_read_and_forgotten(
     assert missing.returncode == 1 and "does not exist" in missing.stderr
 
 
+def test_watched_status_is_not_for_machines(warned: Path, kfleet_in_process: Kfleet) -> None:
+    answer = kfleet_in_process("status", "-w", "-o", "json", "--repo", str(warned))
+    assert answer.returncode == 1 and "-o json is for a single observation" in answer.stderr
+
+
 @pytest.mark.parametrize("command", [name for name in cli.COMMANDS if name in CONTACTING])
 def test_every_command_that_contacts_clusters_takes_a_kubeconfig(command: str) -> None:
     found = cli.kfleet.get_command(None, command)  # type: ignore[arg-type]
