@@ -1,5 +1,6 @@
 """The tables of `kfleet get`. What was not observed is `?`; what does not exist is `-`."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 
@@ -33,6 +34,8 @@ JOB_STYLES = {
     JobState.INACTIVE: "red",
     JobState.UNKNOWN: "red",
 }
+# What other columns say already: that a job waits, and at which place.
+IN_OTHER_COLUMNS = re.compile(r"^(waits|unknown): (place \d+ of queue \S+ on \S+; )?")
 # The columns of these resources come first, the others by name.
 FIRST = ("cpu", "memory")
 
@@ -250,8 +253,12 @@ def _job(entry: JobEntry, now: datetime, *, is_wide: bool) -> tuple[Cell, ...]:
         Cell(UNKNOWN if entry.runs_on is None else entry.runs_on or NOTHING),
         Cell(UNKNOWN if entry.created is None else age_text(now - entry.created)),
         *(_job_more(entry) if is_wide else ()),
-        Cell(entry.reason or entry.why or NOTHING),
+        Cell(_why(entry) or NOTHING),
     )
+
+
+def _why(entry: JobEntry) -> str:
+    return entry.reason if entry.state.is_started else IN_OTHER_COLUMNS.sub("", entry.why) or entry.reason
 
 
 def _job_more(entry: JobEntry) -> Iterator[Cell]:
