@@ -36,6 +36,8 @@ A feature has a room of its own, with the same file names inside (observe, rende
 | `kubestellar` | queues whose jobs KubeStellar downsyncs, and where each job goes |
 | `kueue_config` | Kueue's own Configuration, and its rollout |
 | `skypilot`, `flux`, `monitoring` | what these systems need beside queues |
+| `importer` | a fleet from what live clusters have, and the proof that it changes nothing |
+| `doctor` | what is wrong or risky with the Kueue of live clusters |
 
 Everything else is about the outside:
 

@@ -6,6 +6,7 @@
 
 import gc
 import importlib
+import keyword
 import os
 import sys
 from collections.abc import Mapping
@@ -31,6 +32,7 @@ COMMANDS: Mapping[str, str] = {
     "diff": "Show the effect of a change in git on the clusters, without contacting them.",
     "explain": "Explain a kind of the fleet or one of its fields.",
     "get": "Show clusters, queues, cohorts, jobs, pools or tenants of the fleet as they are now.",
+    "import": "Write a fleet from what live clusters have, so that applying it changes no spec.",
     "init": "Write a small starting fleet for the clusters of a kubeconfig.",
     "observe": "Show observed capacity per source, its age, and the quotas derived from it.",
     "plan": "Show what would change on the clusters and why; write nothing.",
@@ -56,7 +58,8 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         try:
-            found = getattr(importlib.import_module(f"reconciler.cli.{cmd_name}"), cmd_name)
+            name = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name
+            found = getattr(importlib.import_module(f"reconciler.cli.{name}"), name)
         except ModuleNotFoundError as error:
             # Only the sandbox needs the packages of the extra `sandbox`.
             hint = "install the missing packages: pip install 'kfleet[sandbox]'"

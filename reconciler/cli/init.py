@@ -45,15 +45,15 @@ def init(kubeconfig: str, manager: str, workers: tuple[str, ...], into: str, nam
         raise KfleetError(f"--name: {problem}")
     choice = choose(read_contexts(kubeconfig), manager, workers)
     folder = Path(into)
-    _refuse_existing(folder)
+    refuse_existing(folder)
     files = starter_files(name, choice.members, _schema_for(folder))
     write_files(folder, files)
     _print_clusters(choice)
     click.echo("\n" + "\n".join(f"wrote {folder / file}" for file in files))
-    _print_next(folder, kubeconfig)
+    print_next(folder, kubeconfig)
 
 
-def _refuse_existing(folder: Path) -> None:
+def refuse_existing(folder: Path) -> None:
     """Refuse a folder with YAML files: all YAML files of a folder are one fleet, so the new files would join it."""
     found = [path for path in folder.rglob("*") if path.name.endswith(SUFFIXES)]
     visible = sorted(path for path in found if not _is_hidden(path.relative_to(folder)))
@@ -110,7 +110,7 @@ def _printable(text: str) -> str:
     return text if text.isprintable() else repr(text)
 
 
-def _print_next(folder: Path, kubeconfig: str) -> None:
+def print_next(folder: Path, kubeconfig: str) -> None:
     option = _path_option(folder)
     export = f"export KUBECONFIG={shlex.quote(os.fspath(Path(kubeconfig).absolute()))}"
     commands = {

@@ -157,7 +157,7 @@ def choose(contexts: Contexts, manager: str, workers: Sequence[str]) -> InitChoi
     workers = tuple(dict.fromkeys(workers))
     _check_options(contexts, manager, workers)
     preferred = [name for name in (manager, *workers, contexts.current) if name]
-    pool = _one_per_cluster(contexts, preferred)
+    pool = one_per_cluster(contexts, preferred)
     _check_clusters(contexts, pool, [name for name in (manager, *workers) if name])
     manager = manager or _first_of([contexts.current, *pool], pool, workers)
     workers = workers or tuple(name for name in pool if name != manager)
@@ -169,14 +169,14 @@ def choose(contexts: Contexts, manager: str, workers: Sequence[str]) -> InitChoi
     chosen = (manager, *workers)
     roles = (Role.MANAGER, *(Role.WORKER for _ in workers)) if workers else (Role.STANDALONE,)
     doubles = tuple(each.name for each in contexts.known if each.name not in pool)
-    return InitChoice(tuple(map(RoleChoice, _cluster_names(chosen), roles, chosen)), doubles)
+    return InitChoice(tuple(map(RoleChoice, cluster_names(chosen), roles, chosen)), doubles)
 
 
 def _check_options(contexts: Contexts, manager: str, workers: Sequence[str]) -> None:
     names = [each.name for each in contexts.known]
     options = [("--manager", manager), *(("--worker", worker) for worker in workers)]
     problems = [
-        f"{option}: no context {quote_value(name)} in the kubeconfig{_instead(name, names)}"
+        f"{option}: no context {quote_value(name)} in the kubeconfig{instead(name, names)}"
         for option, name in options
         if name and name not in names
     ]
@@ -186,11 +186,11 @@ def _check_options(contexts: Contexts, manager: str, workers: Sequence[str]) -> 
         raise ExceptionGroup("options", [KfleetError(problem) for problem in problems])
 
 
-def _instead(name: str, names: Sequence[str]) -> str:
+def instead(name: str, names: Sequence[str]) -> str:
     return suggest(name, names) or f"; there are: {', '.join(map(quote_value, names))}"
 
 
-def _one_per_cluster(contexts: Contexts, preferred: Iterable[str]) -> tuple[str, ...]:
+def one_per_cluster(contexts: Contexts, preferred: Iterable[str]) -> tuple[str, ...]:
     """Return the contexts in their order, one per cluster: contexts of several users may share a cluster."""
     by_name = {each.name: each for each in contexts.known}
     kept: dict[str, str] = {}
@@ -223,7 +223,7 @@ def _first_of(candidates: Iterable[str], pool: Sequence[str], workers: Sequence[
     raise KfleetError("--worker: every context is a worker: none is left for the manager")
 
 
-def _cluster_names(contexts: Sequence[str]) -> tuple[str, ...]:
+def cluster_names(contexts: Sequence[str]) -> tuple[str, ...]:
     """Return a unique valid name for each context. A context whose name is valid keeps it, at any position."""
     own = {name for name in contexts if _is_name(name)} - _GROUPS
     if contexts[0] == _MANAGER:

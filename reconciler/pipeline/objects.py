@@ -71,8 +71,8 @@ def _observe_kinds(
     def observe_one(cluster: Cluster) -> ClusterObjects:
         client = connections.clients.get(cluster.name)
         if client is None:
-            return _unreachable(cluster, lost.get(cluster.name, "no connection"))
-        return _observe_cluster(cluster, client, kinds, has_jobs=has_jobs)
+            return unreachable(cluster, lost.get(cluster.name, "no connection"))
+        return observe_cluster(cluster, client, kinds, has_jobs=has_jobs)
 
     with ThreadPoolExecutor(max(len(clusters), 1)) as pool:
         seen = list(pool.map(observe_one, clusters))
@@ -83,19 +83,20 @@ def _observe_kinds(
     )
 
 
-def _unreachable(cluster: Cluster, problem: str) -> ClusterObjects:
+def unreachable(cluster: Cluster, problem: str) -> ClusterObjects:
     gap = Gap(cluster.name, "the cluster", problem)
     namespace = cluster.kueue.namespace
     return ClusterObjects(name=cluster.name, role=cluster.role, is_reachable=False, namespace=namespace, gaps=(gap,))
 
 
-def _observe_cluster(
+def observe_cluster(
     cluster: Cluster, client: ClusterClient, kinds: tuple[KindKey, ...], *, has_jobs: bool
 ) -> ClusterObjects:
+    """List these kinds, and with `has_jobs` also the kinds of jobs that own the listed workloads."""
     try:
         served = by_kind(client.discover())
     except ClusterError as error:
-        return _unreachable(cluster, error.problem)
+        return unreachable(cluster, error.problem)
     wanted = [served[key] for key in dict.fromkeys(kinds) if key in served]
     with ThreadPoolExecutor(PARALLEL) as pool:
         facts = pool.submit(_installation, client, cluster.kueue.namespace)

@@ -28,7 +28,7 @@ from reconciler.state.queues import is_stopped
 from reconciler.state.takeover import CLIENT_SIDE, predecessor_of, unnamed_marks
 from reconciler.state.tracking import WANTED
 
-_TRACKERS = {
+TRACKERS = {
     "argocd.argoproj.io/tracking-id": "Argo CD",
     "kustomize.toolkit.fluxcd.io/name": "Flux",
     "helm.toolkit.fluxcd.io/name": "Flux",
@@ -123,7 +123,7 @@ def _claimant(prediction: Prediction) -> str:
         if not _is_document(prediction, owner):
             return f"{owner['kind']} {owner['name']}"
     marks = {**(metadata.get("labels") or {}), **(metadata.get("annotations") or {})}
-    for mark, tool in _TRACKERS.items():
+    for mark, tool in TRACKERS.items():
         if mark in marks:
             return tool
     appliers = [owner.manager for owner in owners_of(live) if owner.operation == APPLY and not owner.subresource]

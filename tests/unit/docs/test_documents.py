@@ -1,6 +1,5 @@
 """Documents that cannot drift: what they say is compared with what the code does."""
 
-import importlib
 import json
 import re
 import shlex
@@ -19,8 +18,8 @@ COMMANDS = (ROOT / "docs" / "commands.md").read_text()
 
 
 def command(name: str) -> click.Command:
-    found = getattr(importlib.import_module(f"reconciler.cli.{name}"), name)
-    assert isinstance(found, click.Command)
+    found = cli.kfleet.get_command(click.Context(cli.kfleet), name)
+    assert found is not None
     return found
 
 

@@ -1,0 +1,108 @@
+"""Which live objects belong into the fleet, and to whom the others belong."""
+
+from collections.abc import Iterator, Mapping
+
+from reconciler.importer.model import ImportRequest, LeftObject, LiveObject, ObservedContexts
+from reconciler.kueue.kinds import GROUP, KINDS
+from reconciler.kueue.reading import as_list, as_map, as_text, at
+from reconciler.kueue.upgrade import SERVER_MADE, to_canonical
+from reconciler.objects import FIELD_MANAGER, Manifest, ref_of
+from reconciler.plan.objects import TRACKERS
+from reconciler.snapshot.objects import ClusterObjects, KindKey
+from reconciler.spec.metadata import DOMAIN, LAST_APPLIED, PART_OF
+from reconciler.state.managed_fields import APPLY, owners_of
+from reconciler.state.manual_edits import is_manual_manager
+
+POLICY_GROUP = "control.kubestellar.io"
+MASTER_QUEUE: KindKey = ("vk.io", "MasterQueue")
+# Everything that a fleet can hold. Workloads and jobs are what runs in it.
+IMPORTED: tuple[KindKey, ...] = (
+    *((GROUP, kind.name) for kind in KINDS if kind.name != "Workload"),
+    *((POLICY_GROUP, kind) for kind in ("BindingPolicy", "StatusCollector", "CustomTransform")),
+    MASTER_QUEUE,
+)
+# Field managers of tools that would write an object again, whatever marks they put on it.
+_TOOLS: Mapping[str, str] = {
+    "argocd-controller": "Argo CD",
+    "argocd-application-controller": "Argo CD",
+    "kustomize-controller": "Flux",
+    "helm-controller": "Flux",
+    "helm": "Helm",
+}
+# Labels and annotations by which tools find what they wrote: in git they would bind the object to two owners.
+_MARKS = (
+    "argocd.argoproj.io/",
+    "kustomize.toolkit.fluxcd.io/",
+    "helm.toolkit.fluxcd.io/",
+    "meta.helm.sh/",
+    "helm.sh/",
+    "applyset.kubernetes.io/",
+    DOMAIN,
+)
+_MARKS_OF_TOOLS = frozenset(("app.kubernetes.io/managed-by", "app.kubernetes.io/instance", LAST_APPLIED))
+
+
+def collect(seen: ObservedContexts, request: ImportRequest) -> tuple[tuple[LiveObject, ...], tuple[LeftObject, ...]]:
+    """Return what is imported, and what is left with its owner, in the order of clusters and kinds."""
+    taken: list[LiveObject] = []
+    left: list[LeftObject] = []
+    for cluster in seen.reachable:
+        for found in live_objects(cluster):
+            why = _why_left(found, request)
+            if why is None:
+                taken.append(found)
+            else:
+                left.append(why)
+    return tuple(taken), tuple(left)
+
+
+def live_objects(cluster: ClusterObjects) -> Iterator[LiveObject]:
+    for key in IMPORTED:
+        for live in cluster.of(*key):
+            yield LiveObject(ref_of(cluster.name, live), live, _current(live))
+
+
+def _current(live: Manifest) -> Manifest:
+    """The object without what servers and tools wrote, in Kueue's newest API version."""
+    canonical = to_canonical({name: value for name, value in live.items() if name != "status"}).manifest
+    metadata = {name: value for name, value in canonical["metadata"].items() if name not in SERVER_MADE}
+    metadata = {name: value for name, value in metadata.items() if name not in {"ownerReferences", "finalizers"}}
+    for part in ("labels", "annotations"):
+        kept = {key: text for key, text in as_map(metadata.pop(part, {})).items() if not is_mark(key)}
+        metadata |= {part: kept} if kept else {}
+    return {**canonical, "metadata": metadata}
+
+
+def is_mark(key: str) -> bool:
+    return key.startswith(_MARKS) or key in _MARKS_OF_TOOLS
+
+
+def _why_left(found: LiveObject, request: ImportRequest) -> LeftObject | None:
+    metadata = found.live["metadata"]
+    if metadata.get("deletionTimestamp"):
+        return LeftObject(found.ref, "it is being deleted")
+    if fleet := as_text(as_map(metadata.get("labels")).get(PART_OF)):
+        return LeftObject(found.ref, "it belongs to a fleet or an ApplySet already", fleet)
+    for owner in as_list(metadata.get("ownerReferences")):
+        who = f"{as_text(at(owner, 'kind'))} {as_text(at(owner, 'name'))}"
+        return LeftObject(found.ref, f"{who} makes it", who)
+    tool = claimant(found.live)
+    if tool and not request.takes_claimed:
+        return LeftObject(found.ref, f"{tool} writes it", tool)
+    return None
+
+
+def claimant(live: Manifest) -> str:
+    """The tool that would write the object again: by its mark, or by the fields that it owns; empty if there is none.
+
+    Server-side apply counts whatever the tool is called, because only a tool names itself; a person is kubectl.
+    """
+    metadata = live["metadata"]
+    marks = {**as_map(metadata.get("labels")), **as_map(metadata.get("annotations"))}
+    if tool := next((tool for mark, tool in TRACKERS.items() if mark in marks), ""):
+        return tool
+    owners = [owner for owner in owners_of(live) if not owner.subresource]
+    if tool := next((_TOOLS[owner.manager] for owner in owners if owner.manager in _TOOLS), ""):
+        return tool
+    appliers = (owner.manager for owner in owners if owner.operation == APPLY)
+    return next((name for name in appliers if not is_manual_manager(name) and name != FIELD_MANAGER), "")

@@ -1,0 +1,98 @@
+"""Reads clusters that need not be in a fleet: the contexts of a kubeconfig, for `kfleet import` and `kfleet doctor`."""
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from reconciler.clients.access import open_cluster
+from reconciler.clients.kubernetes import ApiServer
+from reconciler.errors import ClusterError
+from reconciler.importer.model import ObservedContexts
+from reconciler.kueue.kinds import GROUP
+from reconciler.kueue.reading import as_text, at
+from reconciler.kueue.upgrade import to_canonical
+from reconciler.multikueue.token import ApiEndpoint, SeenCredential, read_credential
+from reconciler.objects import ClusterName
+from reconciler.pipeline.objects import observe_cluster, unreachable
+from reconciler.snapshot.objects import ClusterObjects, FleetObjects, KindKey
+from reconciler.spec.files import FleetFiles
+from reconciler.spec.model import Cluster
+from reconciler.spec.parse import parse_fleet
+
+_PARALLEL = 16
+
+
+class _Observed(NamedTuple):
+    """One cluster: its objects, its address, and the logins of its MultiKueueClusters by their names."""
+
+    objects: ClusterObjects
+    server: ApiEndpoint | None = None
+    credentials: Mapping[str, SeenCredential] = {}
+
+
+def observe_contexts(
+    contexts: Mapping[ClusterName, str],
+    kubeconfig: str,
+    timeout: timedelta,
+    kinds: tuple[KindKey, ...],
+    *,
+    has_jobs: bool = False,
+) -> ObservedContexts:
+    """Read all contexts at the same time. One that cannot be reached is a gap, and delays no other."""
+    clusters = [_cluster(name, context, kubeconfig) for name, context in contexts.items()]
+    with ThreadPoolExecutor(_PARALLEL) as pool:
+        seen = list(pool.map(lambda cluster: _observe(cluster, timeout, kinds, has_jobs=has_jobs), clusters))
+    names = [one.objects.name for one in seen]
+    return ObservedContexts(
+        objects=FleetObjects(taken_at=datetime.now(UTC), clusters={one.objects.name: one.objects for one in seen}),
+        contexts=dict(contexts),
+        servers={name: one.server for name, one in zip(names, seen, strict=True) if one.server},
+        credentials={
+            (name, member): credential
+            for name, one in zip(names, seen, strict=True)
+            for member, credential in one.credentials.items()
+        },
+    )
+
+
+def _cluster(name: ClusterName, context: str, kubeconfig: str) -> Cluster:
+    """A cluster of a fleet of its own: what a Cluster says is read the same way everywhere."""
+    access = f"{{context: {_quoted(context)}" + (f", kubeconfig: {_quoted(kubeconfig)}}}" if kubeconfig else "}")
+    head = "apiVersion: kfleet.dev/v1alpha1\n"
+    text = (
+        f"{head}kind: Fleet\nmetadata: {{name: contexts}}\n---\n"
+        f"{head}kind: Cluster\nmetadata: {{name: {_quoted(name)}}}\nspec: {{role: standalone, access: {access}}}\n"
+    )
+    return parse_fleet(FleetFiles("the kubeconfig", "", {"fleet/contexts.yaml": text.encode()})).clusters[0]
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _observe(cluster: Cluster, timeout: timedelta, kinds: tuple[KindKey, ...], *, has_jobs: bool) -> _Observed:
+    try:
+        client = open_cluster(cluster, timeout=timeout)
+    except ClusterError as error:
+        return _Observed(unreachable(cluster, error.problem))
+    try:
+        objects = observe_cluster(cluster, client, kinds, has_jobs=has_jobs)
+        if not objects.is_reachable:
+            return _Observed(objects)
+        return _Observed(objects, client.endpoint, dict(_credentials(objects, client)))
+    finally:
+        client.close()
+
+
+def _credentials(objects: ClusterObjects, client: ApiServer) -> Iterator[tuple[str, SeenCredential]]:
+    """The logins in Secrets. Few accounts may read them, and without them clusters are recognized by name."""
+    for entry in objects.of(GROUP, "MultiKueueCluster"):
+        source = at(to_canonical(entry).manifest, "spec", "clusterSource", "kubeConfig")
+        location = as_text(at(source, "location"))
+        if location and at(source, "locationType") != "Path":
+            path = f"/api/v1/namespaces/{objects.namespace}/secrets/{location}"
+            try:
+                yield as_text(at(entry, "metadata", "name")), read_credential(client.find(path))
+            except ClusterError:
+                continue
