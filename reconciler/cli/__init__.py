@@ -30,6 +30,7 @@ COMMANDS: Mapping[str, str] = {
     "crds": "Print the CustomResourceDefinitions of MasterQueues and ClusterMetrics.",
     "demo": "Start a sandbox fleet, commit and apply its queues, run jobs through MultiKueue, stop the fleet.",
     "diff": "Show the effect of a change in git on the clusters, without contacting them.",
+    "doctor": "Report what is wrong, risky or wasteful with the Kueue of live clusters.",
     "explain": "Explain a kind of the fleet or one of its fields.",
     "get": "Show clusters, queues, cohorts, jobs, pools or tenants of the fleet as they are now.",
     "import": "Write a fleet from what live clusters have, so that applying it changes no spec.",

@@ -5,10 +5,18 @@ from dataclasses import dataclass, field, replace
 
 from reconciler.multikueue.token import ApiEndpoint, SeenCredential
 from reconciler.objects import ClusterName, Gap, Manifest, Ref
-from reconciler.snapshot.objects import ClusterObjects, FleetObjects
+from reconciler.snapshot.objects import ClusterObjects, FleetObjects, KindKey
 from reconciler.spec.enums import Role
 
 Group = tuple[str, str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVersions:
+    """The API versions of a CustomResourceDefinition: those in which objects may be stored, and those it serves."""
+
+    stored: tuple[str, ...]
+    served: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,13 +24,18 @@ class ObservedContexts:
     """The live objects of clusters that need not be in a fleet yet, with the context of each.
 
     `servers` are the addresses of the clusters that answered. `credentials` are the logins of MultiKueueClusters by
-    manager and name; one that could not be read is missing. Their tokens are never written anywhere.
+    manager and name; one that could not be read is missing. Their tokens are never written anywhere. `served` are the
+    kinds that each cluster serves, and `stored` the versions of Kueue's definitions by kind, if they were asked for;
+    `beside` is what could not be seen of that.
     """
 
     objects: FleetObjects
     contexts: Mapping[ClusterName, str]
     servers: Mapping[ClusterName, ApiEndpoint] = field(default_factory=dict)
     credentials: Mapping[tuple[ClusterName, str], SeenCredential] = field(default_factory=dict, repr=False)
+    served: Mapping[ClusterName, frozenset[KindKey]] = field(default_factory=dict, repr=False)
+    stored: Mapping[ClusterName, Mapping[str, StoredVersions]] = field(default_factory=dict, repr=False)
+    beside: tuple[Gap, ...] = ()
 
     @property
     def reachable(self) -> tuple[ClusterObjects, ...]:
@@ -30,7 +43,7 @@ class ObservedContexts:
 
     @property
     def gaps(self) -> tuple[Gap, ...]:
-        return self.objects.gaps
+        return (*self.objects.gaps, *self.beside)
 
 
 @dataclass(frozen=True, slots=True)

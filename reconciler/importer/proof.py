@@ -44,16 +44,16 @@ def prove(texts: FileTexts, documents: Sequence[WrittenDocument], namespaces: fr
     try:
         spec = parse_fleet(FleetFiles("the imported fleet", "", files))
     except ExceptionGroup as group:
-        return Proof(wrong=_located(texts, group))
+        return Proof(wrong=located(texts, group))
     try:
         desired = compute_desired(spec)
     except ExceptionGroup as group:
-        return Proof(wrong=_located(texts, group))
+        return Proof(wrong=located(texts, group))
     wrong = dict(_differences(texts, documents, desired, namespaces))
     return Proof(wrong) if wrong else _linted(texts, spec, desired)
 
 
-def _located(texts: FileTexts, group: ExceptionGroup[Exception]) -> dict[int, str]:
+def located(texts: FileTexts, group: ExceptionGroup[Exception]) -> dict[int, str]:
     """The documents of the errors. An error of the fleet itself, or of a cluster, cannot be mended here."""
     found: dict[int, str] = {}
     for error in group.exceptions:

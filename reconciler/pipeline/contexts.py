@@ -8,19 +8,21 @@ from typing import NamedTuple
 from reconciler.clients.access import open_cluster
 from reconciler.clients.kubernetes import ApiServer
 from reconciler.errors import ClusterError
-from reconciler.importer.model import ObservedContexts
-from reconciler.kueue.kinds import GROUP
-from reconciler.kueue.reading import as_text, at
+from reconciler.importer.model import ObservedContexts, StoredVersions
+from reconciler.kueue.kinds import GROUP, KINDS, Kind
+from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.kueue.upgrade import to_canonical
 from reconciler.multikueue.token import ApiEndpoint, SeenCredential, read_credential
-from reconciler.objects import ClusterName
+from reconciler.objects import ClusterName, Gap, Manifest
 from reconciler.pipeline.objects import observe_cluster, unreachable
+from reconciler.pipeline.observe import remembering
 from reconciler.snapshot.objects import ClusterObjects, FleetObjects, KindKey
 from reconciler.spec.files import FleetFiles
 from reconciler.spec.model import Cluster
 from reconciler.spec.parse import parse_fleet
 
 _PARALLEL = 16
+_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 class _Observed(NamedTuple):
@@ -29,6 +31,9 @@ class _Observed(NamedTuple):
     objects: ClusterObjects
     server: ApiEndpoint | None = None
     credentials: Mapping[str, SeenCredential] = {}
+    served: frozenset[KindKey] | None = None
+    stored: Mapping[str, StoredVersions] = {}
+    gaps: tuple[Gap, ...] = ()
 
 
 def observe_contexts(
@@ -37,12 +42,15 @@ def observe_contexts(
     timeout: timedelta,
     kinds: tuple[KindKey, ...],
     *,
-    has_jobs: bool = False,
+    is_thorough: bool = False,
 ) -> ObservedContexts:
-    """Read all contexts at the same time. One that cannot be reached is a gap, and delays no other."""
+    """Read all contexts at the same time. One that cannot be reached is a gap, and delays no other.
+
+    A thorough look also reads the jobs of workloads, the kinds that are served, and the versions of definitions.
+    """
     clusters = [_cluster(name, context, kubeconfig) for name, context in contexts.items()]
     with ThreadPoolExecutor(_PARALLEL) as pool:
-        seen = list(pool.map(lambda cluster: _observe(cluster, timeout, kinds, has_jobs=has_jobs), clusters))
+        seen = list(pool.map(lambda cluster: _observe(cluster, timeout, kinds, is_thorough=is_thorough), clusters))
     names = [one.objects.name for one in seen]
     return ObservedContexts(
         objects=FleetObjects(taken_at=datetime.now(UTC), clusters={one.objects.name: one.objects for one in seen}),
@@ -53,6 +61,9 @@ def observe_contexts(
             for name, one in zip(names, seen, strict=True)
             for member, credential in one.credentials.items()
         },
+        served={one.objects.name: one.served for one in seen if one.served is not None},
+        stored={one.objects.name: one.stored for one in seen},
+        beside=tuple(gap for one in seen for gap in one.gaps),
     )
 
 
@@ -71,16 +82,18 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _observe(cluster: Cluster, timeout: timedelta, kinds: tuple[KindKey, ...], *, has_jobs: bool) -> _Observed:
+def _observe(cluster: Cluster, timeout: timedelta, kinds: tuple[KindKey, ...], *, is_thorough: bool) -> _Observed:
     try:
         client = open_cluster(cluster, timeout=timeout)
     except ClusterError as error:
         return _Observed(unreachable(cluster, error.problem))
     try:
-        objects = observe_cluster(cluster, client, kinds, has_jobs=has_jobs)
+        once = remembering(client)
+        objects = observe_cluster(cluster, once, kinds, has_jobs=is_thorough)
         if not objects.is_reachable:
             return _Observed(objects)
-        return _Observed(objects, client.endpoint, dict(_credentials(objects, client)))
+        found = _Observed(objects, client.endpoint, dict(_credentials(objects, client)))
+        return _with_definitions(found, once) if is_thorough else found
     finally:
         client.close()
 
@@ -96,3 +109,29 @@ def _credentials(objects: ClusterObjects, client: ApiServer) -> Iterator[tuple[s
                 yield as_text(at(entry, "metadata", "name")), read_credential(client.find(path))
             except ClusterError:
                 continue
+
+
+def _with_definitions(found: _Observed, client: ApiServer) -> _Observed:
+    """Add the kinds that are served, and the versions of Kueue's definitions. Few accounts may read the latter."""
+    name = found.objects.name
+    served = frozenset((kind.group, kind.kind) for kind in client.discover())
+    present = [kind for kind in KINDS if (GROUP, kind.name) in served]
+
+    def read(kind: Kind) -> StoredVersions | None:
+        return _versions(client.find(f"{_DEFINITIONS}/{kind.plural}.{GROUP}"))
+
+    try:
+        with ThreadPoolExecutor(_PARALLEL) as pool:
+            stored = dict(zip([kind.name for kind in present], pool.map(read, present), strict=True))
+    except ClusterError as error:
+        gap = Gap(name, f"the stored versions of CustomResourceDefinition.{GROUP}", error.problem)
+        return found._replace(served=served, gaps=(gap,))
+    return found._replace(served=served, stored={kind: one for kind, one in stored.items() if one})
+
+
+def _versions(definition: Manifest | None) -> StoredVersions | None:
+    if definition is None:
+        return None
+    served = (one for one in map(as_map, as_list(at(definition, "spec", "versions"))) if one.get("served"))
+    stored = tuple(map(as_text, as_list(at(definition, "status", "storedVersions"))))
+    return StoredVersions(stored, tuple(as_text(one.get("name")) for one in served))

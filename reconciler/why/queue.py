@@ -87,12 +87,12 @@ def _in_line(index: ClusterIndex, workload: Manifest) -> StoryReason:
     if strategy == STRICT and place.position > 1:
         head = index.lines[place.queue][0]
         ahead = f"{title_of(index.job_of(head), head)} is ahead of it in a {STRICT} queue"
-        return StoryReason(State.WAITS, f"{where}; {ahead} and waits itself: {_said(index, head).text}")
-    said = _said(index, workload)
+        return StoryReason(State.WAITS, f"{where}; {ahead} and waits itself: {scheduler_reason(index, head).text}")
+    said = scheduler_reason(index, workload)
     return StoryReason(said.state, f"{where}; {said.text}")
 
 
-def _said(index: ClusterIndex, workload: Manifest) -> StoryReason:
+def scheduler_reason(index: ClusterIndex, workload: Manifest) -> StoryReason:
     """Return what Kueue's scheduler said, in words; if it said nothing, what is missing by arithmetic."""
     if backoff := _backoff(workload):
         return StoryReason(State.WAITS, backoff)

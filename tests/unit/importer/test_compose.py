@@ -87,7 +87,7 @@ def test_objects_that_differ_between_clusters_are_written_for_each_of_them() -> 
     assert found["ClusterQueue/batch"]["metadata"]["annotations"] == {"kfleet.dev/clusters": "west"}
 
 
-def test_local_queue_that_is_not_on_every_cluster_of_its_queue_is_no_tenant() -> None:
+def test_local_queue_that_is_not_on_every_cluster_of_its_queue_stays_native() -> None:
     made = imported(CPU, QUEUE, TEAM, namespace("team-a"), east=(CPU, QUEUE, namespace("team-a")))
     assert "Not a Tenant, because LocalQueue main would be made on east." in made.files["tenants.yaml"]
 
