@@ -16,6 +16,15 @@ MANAGER = "manager"
 def context_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option(
+            "--cluster-timeout",
+            "timeout",
+            type=click.FloatRange(min=0.1),
+            default=10,
+            show_default=True,
+            metavar="SECONDS",
+            help="How long to wait for a response of a cluster.",
+        ),
+        click.option(
             "--kubeconfig",
             default="",
             metavar="FILE",

@@ -37,15 +37,6 @@ def _release(_context: click.Context, _option: click.Parameter, value: str) -> s
     help="Release of Kueue to check the clusters for. [default: the next one of each cluster, as warnings]",
 )
 @click.option("-o", "--output", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
-@click.option(
-    "--cluster-timeout",
-    "timeout",
-    type=click.FloatRange(min=0.1),
-    default=10,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long to wait for a response of a cluster.",
-)
 def doctor(kubeconfig: str, contexts: tuple[str, ...], target: str, output: str, timeout: float) -> int:
     """Report what is wrong, risky or wasteful with the Kueue of live clusters.
 

@@ -9,7 +9,6 @@ import click
 
 from reconciler.cli.contexts import context_options, named_contexts
 from reconciler.cli.init import FOLDER, print_next, refuse_existing, write_files
-from reconciler.cli.options import timeout_option
 from reconciler.errors import EdgeError, ExitCode, KfleetError
 from reconciler.importer.collect import IMPORTED
 from reconciler.importer.compose import compose
@@ -33,7 +32,6 @@ _MOST_SHOWN = 20
     show_default=True,
     help="Leave objects that Argo CD, Flux, Helm or another tool writes, or import them for kfleet to take over.",
 )
-@timeout_option
 def import_(kubeconfig: str, contexts: tuple[str, ...], into: str, name: str, managed_by: str, timeout: float) -> int:
     """Write a fleet from what live clusters have, so that applying it changes no spec.
 
