@@ -12,7 +12,6 @@ from reconciler.kueue.reading import as_list, as_text, at
 from reconciler.kueue.upgrade import to_canonical
 from reconciler.objects import ClusterName, Manifest
 from reconciler.snapshot.objects import ClusterObjects
-from reconciler.spec.enums import Role
 from reconciler.text import counted
 
 _SOON = timedelta(days=7)
@@ -21,15 +20,13 @@ _FAR_APART = 3
 
 
 def check_links(facts: DoctorFacts) -> Iterator[Diagnostic]:
-    manager = facts.manager
-    if manager is None:
-        return
-    workers = [one for one in facts.clusters if facts.roles.roles.get(one.name) is Role.WORKER]
-    for worker in workers:
-        yield from _check_release(facts, manager, worker)
-        yield from _check_kinds(facts, manager, worker)
-    yield from _check_local_queues(facts, manager)
-    yield from _check_tokens(facts, manager)
+    for manager in facts.managers:
+        for name in facts.roles.workers_of(manager.name):
+            if (worker := facts.cluster(name)) is not None:
+                yield from _check_release(facts, manager, worker)
+                yield from _check_kinds(facts, manager, worker)
+        yield from _check_local_queues(facts, manager)
+        yield from _check_tokens(facts, manager)
 
 
 def _check_release(facts: DoctorFacts, manager: ClusterObjects, worker: ClusterObjects) -> Iterator[Diagnostic]:
@@ -104,7 +101,7 @@ def _workers_of(facts: DoctorFacts, manager: ClusterObjects, queue: str) -> Iter
     }
     for config in manager.of(GROUP, "MultiKueueConfig"):
         for member in as_list(at(config, "spec", "clusters")) if name_of(config) in configs else ():
-            if (name := facts.roles.members.get(as_text(member))) is not None:
+            if (name := facts.roles.members.get((manager.name, as_text(member)))) is not None:
                 yield name
 
 

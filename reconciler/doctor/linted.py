@@ -1,17 +1,19 @@
 """The rules of `kfleet validate`, on what really is on the clusters: each object as a native document of its own."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from reconciler.doctor.model import Diagnostic, DoctorFacts, Urgency
 from reconciler.importer.collect import live_objects
 from reconciler.importer.files import FOLDER, FileTexts, clusters_text, file_texts, fleet_text
 from reconciler.importer.model import ImportRequest, LiveObject, WrittenDocument
 from reconciler.importer.proof import located
+from reconciler.importer.roles import FoundRoles
 from reconciler.importer.shapes import native_document
 from reconciler.lint.model import Finding, Severity
 from reconciler.lint.run import lint
+from reconciler.objects import ClusterName
 from reconciler.render.compute import compute_desired
+from reconciler.spec.enums import Role
 from reconciler.spec.files import FleetFiles
 from reconciler.spec.parse import parse_fleet
 
@@ -20,25 +22,27 @@ _SAID_ELSEWHERE = frozenset(("KF052", "KF055", "KF056", "KF057"))
 _ABOUT_FILES = "KF2"
 
 
-@dataclass(frozen=True, slots=True)
-class _LintedFleet:
-    """Documents that can be read together, and the problems of the others."""
-
-    texts: FileTexts
-    documents: tuple[WrittenDocument, ...]
-
-
 def check_rules(facts: DoctorFacts) -> Iterator[Diagnostic]:
-    is_alone = len(facts.clusters) == 1
+    """Check each fleet for itself: a manager with its workers, and all clusters that are in none."""
+    managers, roles = facts.roles.managers, facts.roles.roles
+    for manager in managers:
+        yield from _check_fleet(facts, (manager, *facts.roles.workers_of(manager)))
+    fleets = {name for manager in managers for name in (manager, *facts.roles.workers_of(manager))}
+    yield from _check_fleet(facts, tuple(name for name in roles if name not in fleets))
+
+
+def _check_fleet(facts: DoctorFacts, names: tuple[ClusterName, ...]) -> Iterator[Diagnostic]:
+    is_alone, roles = len(names) == 1, {name: _role(facts, name) for name in names}
     documents = [
         native_document([found], is_alone=is_alone)
         for cluster in facts.clusters
+        if cluster.name in names
         for found in live_objects(cluster)
         if found.ref.kind != "MasterQueue"
     ]
     heads = {
         "fleet.yaml": fleet_text(ImportRequest(fleet="doctor"), reads_master_queues=False),
-        "clusters.yaml": clusters_text(facts.seen, facts.roles),
+        "clusters.yaml": clusters_text(facts.seen, FoundRoles(roles, {})),
     }
     while documents:
         texts = file_texts(heads, documents)
@@ -54,6 +58,12 @@ def check_rules(facts: DoctorFacts) -> Iterator[Diagnostic]:
             continue
         yield from _diagnostics(texts, documents, findings)
         return
+
+
+def _role(facts: DoctorFacts, name: ClusterName) -> Role:
+    """A worker that was only guessed has no manager here."""
+    role = facts.roles.roles[name]
+    return Role.STANDALONE if role is Role.WORKER and name not in facts.roles.members.values() else role
 
 
 def _diagnostics(

@@ -10,7 +10,6 @@ from reconciler.importer.roles import FoundRoles
 from reconciler.kueue.kinds import KueueVersion, KueueVersionError, parse_version
 from reconciler.objects import ClusterName, Gap
 from reconciler.snapshot.objects import ClusterObjects
-from reconciler.spec.enums import Role
 
 
 class Urgency(StrEnum):
@@ -54,8 +53,8 @@ class DoctorFacts:
         return self.seen.reachable
 
     @property
-    def manager(self) -> ClusterObjects | None:
-        return next((one for one in self.clusters if self.roles.roles.get(one.name) is Role.MANAGER), None)
+    def managers(self) -> tuple[ClusterObjects, ...]:
+        return tuple(one for one in self.clusters if one.name in self.roles.managers)
 
     def cluster(self, name: ClusterName) -> ClusterObjects | None:
         return next((one for one in self.clusters if one.name == name), None)
@@ -70,7 +69,7 @@ class DoctorFacts:
 def facts_of(seen: ObservedContexts, roles: FoundRoles, target: KueueVersion | None = None) -> DoctorFacts:
     """The facts, with the role of each cluster where the stories of jobs look for it."""
     clusters = {name: replace(one, role=roles.roles.get(name, one.role)) for name, one in seen.objects.clusters.items()}
-    manager = next((name for name, role in roles.roles.items() if role is Role.MANAGER), None)
+    manager = next(iter(roles.managers), None)
     objects = replace(seen.objects, manager=manager, clusters=clusters)
     now = seen.objects.taken_at
     return DoctorFacts(seen=replace(seen, objects=objects), roles=roles, now=now, target=target)

@@ -159,10 +159,13 @@ def _never(index: ClusterIndex, workload: Manifest) -> str:
 
 def check_unsent_jobs(facts: DoctorFacts) -> Iterator[Diagnostic]:
     """A job without a resource that its queue covers is admitted on the manager without a check, and goes nowhere."""
-    manager = facts.manager
-    if manager is None:
-        return
-    index = build_stories(facts.seen.objects).clusters[manager.name]
+    if facts.managers:
+        stories = build_stories(facts.seen.objects)
+        for manager in facts.managers:
+            yield from _unsent_jobs(manager, stories.clusters[manager.name])
+
+
+def _unsent_jobs(manager: ClusterObjects, index: ClusterIndex) -> Iterator[Diagnostic]:
     for workload in index.workloads.values():
         queue = index.state.queues.get(index.queue_of(workload))
         if queue is None or not _sends(manager, queue) or has_condition(workload, "Finished"):

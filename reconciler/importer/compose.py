@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from reconciler.errors import KfleetError
 from reconciler.importer.collect import MASTER_QUEUE, claimant, collect
 from reconciler.importer.files import clusters_text, file_texts, fleet_text
 from reconciler.importer.hand_over import hand_over_steps
@@ -21,10 +22,11 @@ from reconciler.importer.model import (
     WrittenDocument,
 )
 from reconciler.importer.proof import Proof, changed_field, prove
-from reconciler.importer.roles import find_roles
+from reconciler.importer.roles import FoundRoles, find_roles
 from reconciler.importer.shapes import native_document, quotas_of_flavors, shaped_document
-from reconciler.kueue.reading import as_map
+from reconciler.kueue.reading import as_map, as_text, at
 from reconciler.objects import Ref, ref_of
+from reconciler.snapshot.objects import ClusterObjects
 from reconciler.spec.metadata import PART_OF
 from reconciler.spec.nats import without_logins
 from reconciler.spec.selectors import LINT_IGNORE
@@ -44,6 +46,7 @@ class _Draft:
 
 def compose(seen: ObservedContexts, request: ImportRequest) -> ImportedFleet:
     found = find_roles(seen)
+    _refuse_other_fleets(seen, found)
     taken, left = collect(seen, request)
     with_login = tuple(one for one in taken if _holds_login(one))
     heads = {
@@ -72,6 +75,23 @@ def compose(seen: ObservedContexts, request: ImportRequest) -> ImportedFleet:
         notes=(*found.notes, *(str(warning) for warning in proof.warnings)),
         hand_over=hand_over_steps(kept, every_left, request),
     )
+
+
+def _refuse_other_fleets(seen: ObservedContexts, found: FoundRoles) -> None:
+    """A fleet has one manager, and two of its clusters are never one API server."""
+    if len(found.managers) > 1:
+        names = " and ".join(seen.contexts[name] for name in found.managers)
+        raise KfleetError(f"--context: {names} each have a MultiKueueConfig, and a fleet has one manager: import twice")
+    first: dict[str, str] = {}
+    for cluster in seen.reachable:
+        context, uid = seen.contexts[cluster.name], _uid(cluster)
+        if uid and (other := first.setdefault(uid, context)) != context:
+            raise KfleetError(f"--context: {context} and {other} are the same cluster: name one of them")
+
+
+def _uid(cluster: ClusterObjects) -> str:
+    named = (live for live in cluster.of("", "Namespace") if at(live, "metadata", "name") == "kube-system")
+    return next((as_text(at(live, "metadata", "uid")) for live in named), "")
 
 
 def _holds_login(found: LiveObject) -> bool:

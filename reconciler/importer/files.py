@@ -100,7 +100,7 @@ def _cluster_text(name: ClusterName, seen: ObservedContexts, found: FoundRoles) 
     spec |= {"access": {"context": context}} if context != name else {}
     spec |= {"kueue": {"version": version}} if version else {}
     value = {"apiVersion": KFLEET_VERSION, "kind": "Cluster", "metadata": {"name": str(name)}, "spec": spec}
-    members = [member for member, cluster in found.members.items() if cluster == name]
+    members = [member for (_, member), cluster in found.members.items() if cluster == name]
     comments = [
         f"# From context {context}" + (f", which runs Kueue {known.kueue.removeprefix('v')}." if known.kueue else ".")
     ]

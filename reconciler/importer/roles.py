@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from reconciler.errors import KfleetError
 from reconciler.importer.model import ObservedContexts
 from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.reading import as_text, at
@@ -14,36 +13,39 @@ from reconciler.spec.enums import Role
 
 @dataclass(frozen=True, slots=True)
 class FoundRoles:
-    """The roles, how each worker was recognized, and what could not be told."""
+    """The roles, the cluster of each MultiKueueCluster by its manager and name, and what could not be recognized."""
 
     roles: Mapping[ClusterName, Role]
-    members: Mapping[str, ClusterName]
+    members: Mapping[tuple[ClusterName, str], ClusterName]
     notes: tuple[str, ...] = ()
+
+    @property
+    def managers(self) -> tuple[ClusterName, ...]:
+        return tuple(name for name, role in self.roles.items() if role is Role.MANAGER)
+
+    def workers_of(self, manager: ClusterName) -> tuple[ClusterName, ...]:
+        return tuple(dict.fromkeys(cluster for (of, _), cluster in self.members.items() if of == manager))
 
 
 def find_roles(seen: ObservedContexts) -> FoundRoles:
-    """Recognize the roles. Two managers are two fleets, because a fleet has at most one."""
+    """Recognize the roles; of several fleets in one kubeconfig each has its manager."""
     managers = [cluster for cluster in seen.reachable if cluster.of(GROUP, "MultiKueueConfig")]
-    if len(managers) > 1:
-        names = " and ".join(seen.contexts[cluster.name] for cluster in managers)
-        raise KfleetError(f"--context: {names} each have a MultiKueueConfig, and a fleet has one manager: import twice")
-    roles = dict.fromkeys((cluster.name for cluster in seen.reachable), Role.STANDALONE)
-    if not managers:
-        return FoundRoles(roles, {})
-    manager = managers[0]
-    roles[manager.name] = Role.MANAGER
-    others = [cluster for cluster in seen.reachable if cluster is not manager]
-    members: dict[str, ClusterName] = {}
-    unknown: list[str] = []
-    for entry in manager.of(GROUP, "MultiKueueCluster"):
-        name = as_text(at(entry, "metadata", "name"))
-        found = _member(name, manager, others, seen)
-        if found is None:
-            unknown.append(name)
-        else:
-            members[name] = found
-            roles[found] = Role.WORKER
-    return FoundRoles(roles, members, tuple(_notes(manager, others, unknown, roles)))
+    roles = {cluster.name: Role.MANAGER if cluster in managers else Role.STANDALONE for cluster in seen.reachable}
+    others = [cluster for cluster in seen.reachable if cluster not in managers]
+    members: dict[tuple[ClusterName, str], ClusterName] = {}
+    notes: list[str] = []
+    for manager in managers:
+        unknown: list[str] = []
+        for entry in manager.of(GROUP, "MultiKueueCluster"):
+            name = as_text(at(entry, "metadata", "name"))
+            found = _member(name, manager, others, seen)
+            if found is None:
+                unknown.append(name)
+            else:
+                members[manager.name, name] = found
+                roles[found] = Role.WORKER
+        notes += _notes(manager, others, unknown, roles)
+    return FoundRoles(roles, members, tuple(notes))
 
 
 def _member(

@@ -260,3 +260,16 @@ def test_report_is_ranked_and_the_same_in_every_form() -> None:
     assert [one["code"] for one in record["diagnostics"]] == [one.code for one in report.diagnostics]
     assert record["gaps"][0]["what"] == "Secret" and "not seen: home: Secret" in doctor_text(report)
     assert "@everyone" not in doctor_markdown(report)
+
+
+def test_two_fleets_of_one_kubeconfig_are_examined_together() -> None:
+    one = fleet(login(-2))
+    other = {
+        ClusterName(f"{name}-2"): replace(cluster, name=ClusterName(f"{name}-2"))
+        for name, cluster in (one.objects.clusters.items())
+    }
+    both = replace(one.objects, clusters={**one.objects.clusters, **other})
+    contexts = {name: str(name) for name in both.clusters}
+    servers = {**one.servers, ClusterName("east-2"): ApiEndpoint("https://east-2:6443")}
+    report = report_of(replace(one, objects=both, contexts=contexts, servers=servers))
+    assert found(report, "token").cluster == "hub" and set(report.clusters) == {"hub", "east", "hub-2", "east-2"}

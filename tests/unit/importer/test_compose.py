@@ -208,3 +208,10 @@ def test_master_queue_with_a_login_is_referred_to_and_not_copied() -> None:
 def test_older_kueue_is_written_into_its_cluster() -> None:
     made = compose(on_paper({"home": (CPU,)}, kueue="v0.16.2"), ImportRequest(fleet="research"))
     assert documents(made)["Cluster/home"]["spec"]["kueue"] == {"version": "0.16.2"}
+
+
+def test_two_contexts_of_one_cluster_are_refused() -> None:
+    system = namespace("kube-system", uid="same")
+    seen = on_paper({"a": (CPU, system), "b": (CPU, system)})
+    with pytest.raises(KfleetError, match="are the same cluster"):
+        compose(seen, ImportRequest(fleet="research"))
