@@ -26,8 +26,8 @@ from reconciler.pipeline.plan import preflight
 from reconciler.pipeline.render import Rendered, render_offline, write_offline
 from reconciler.plan.model import Plan
 from reconciler.sandbox.build import build_programs
+from reconciler.sandbox.certificates import kubectl_command
 from reconciler.sandbox.fleet import Sandbox, up
-from reconciler.sandbox.kubeconfig import kubectl_command
 from reconciler.sandbox.options import SandboxOptions
 from reconciler.sandbox.programs import Program
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from reconciler.cli.bootstrap import objects_text
-from reconciler.cli.reference import reference_markdown
+from reconciler.cli.explain_text import reference_markdown
 from reconciler.lint.docs import rules_markdown
 from reconciler.objects import Manifest
 from reconciler.plan.rbac import account_objects, kubestellar_objects, skypilot_objects

@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 
 from reconciler.admission import templates
 from reconciler.admission.model import PodSet, Submission
-from reconciler.flux.job import NOT_DOWNSYNCED, operator_job
-from reconciler.flux.minicluster import FLUX_GROUP, MINI_CLUSTER
+from reconciler.flux.minicluster import FLUX_GROUP, MINI_CLUSTER, NOT_DOWNSYNCED, operator_job
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.kueue.resources import PRIORITY_LABEL, QUEUE_LABEL
 from reconciler.objects import Manifest, group_of

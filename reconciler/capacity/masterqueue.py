@@ -13,7 +13,7 @@ from reconciler.capacity.quota import Quota
 from reconciler.capacity.recovery import OWN_EFFECT, OWN_TAINT, is_own_taint, pool_of
 from reconciler.capacity.sources import is_at
 from reconciler.kueue.kinds import GROUP
-from reconciler.kueue.rules.groups import MOST_QUOTAS
+from reconciler.kueue.rules.cluster_queue import MOST_QUOTAS
 from reconciler.kueue.structure import largest_count
 from reconciler.kueue.upgrade import to_canonical
 from reconciler.objects import ClusterName, Gap, Manifest

@@ -11,8 +11,17 @@ from reconciler.clients.events import ConfigMapName, send_event
 from reconciler.clients.protocols import ClusterClient
 from reconciler.controller.capacity import Listening, Publishing
 from reconciler.controller.connections import Clusters
-from reconciler.controller.fights import Fight, Fights
-from reconciler.controller.notices import GRACE_PERIOD, Debouncer, Notice, Told, fight_notices, find_notices, in_short
+from reconciler.controller.notices import (
+    GRACE_PERIOD,
+    Debouncer,
+    Fight,
+    Fights,
+    Notice,
+    Told,
+    fight_notices,
+    find_notices,
+    in_short,
+)
 from reconciler.errors import ClusterError
 from reconciler.objects import ClusterName
 from reconciler.pipeline.apply import Writers, apply

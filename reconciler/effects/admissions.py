@@ -9,9 +9,8 @@ from reconciler.admission.state import ClusterState
 from reconciler.effects.evictions import Hit, why_not_queued
 from reconciler.effects.model import Impact
 from reconciler.effects.states import ChangedCluster
-from reconciler.kueue.queue_order import has_known_order
 from reconciler.kueue.reading import as_text, at
-from reconciler.kueue.workloads import queue_of
+from reconciler.kueue.workloads import has_known_order, queue_of
 from reconciler.objects import Manifest
 from reconciler.scheduling.build import build_scheduler, read_workloads
 from reconciler.scheduling.model import Preemption, PreemptionReason, QueuedWorkload, Settled

@@ -7,11 +7,10 @@ from reconciler.admission.nodes import is_selected
 from reconciler.admission.state import ClusterState
 from reconciler.effects.model import Impact
 from reconciler.effects.states import ChangedCluster
-from reconciler.kueue.queue_order import priority_of
 from reconciler.kueue.quota_tree import NO_QUOTA, FlavorResource, NodeKind, NodeName, QuotaTree
 from reconciler.kueue.reading import as_text, at
 from reconciler.kueue.resources import amount_of
-from reconciler.kueue.workloads import HELD, condition_of, has_condition, queue_of, usage_of
+from reconciler.kueue.workloads import HELD, condition_of, has_condition, priority_of, queue_of, usage_of
 from reconciler.objects import Manifest
 
 DRAIN = "HoldAndDrain"

@@ -1,23 +1,38 @@
-"""Remarks about objects, and the conversion of remarks into findings."""
+"""Remarks about objects, as findings that point to the fields that were typed."""
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
+from reconciler.kueue.reading import as_list, as_text, at
 from reconciler.lint.model import NO_CLUSTER, Finding, Remark, Rule
-from reconciler.lint.origins import typed_field
 from reconciler.lint.view import is_native
 from reconciler.objects import ClusterName
 from reconciler.render.model import DesiredObject
-from reconciler.spec.document import FieldPath, field_text
+from reconciler.spec.document import Document, FieldPath, field_text
 from reconciler.text import suggest
 
 MOST_CLUSTERS_NAMED = 5
 # Finding the nearest name is slow; hundreds of wrong names have one common cause, which is not a typing error.
 MOST_SUGGESTIONS = 50
-
 _STEP = re.compile(r"""\['([^']*)'\]|\["([^"]*)"\]|\[([0-9]+)\]|([^.\[\]]+)""")
+GROUPS: FieldPath = ("spec", "resourceGroups")
+_AMOUNTS = {"nominalQuota": "resources", "borrowingLimit": "borrowingLimit", "lendingLimit": "lendingLimit"}
+_RENAMED: Mapping[tuple[str, str], Mapping[FieldPath, FieldPath]] = {
+    ("Queue", "ClusterQueue"): {
+        ("spec", "cohortName"): ("spec", "cohort"),
+        ("spec", "admissionChecksStrategy", "admissionChecks"): ("spec", "admissionChecks"),
+        GROUPS: ("spec", "quota"),
+    },
+    ("Tenant", "LocalQueue"): {
+        ("spec", "clusterQueue"): ("spec", "queue"),
+        ("metadata", "name"): ("spec", "localQueue"),
+        ("metadata", "namespace"): ("spec", "namespaces"),
+    },
+    ("Flavor", "ResourceFlavor"): {},
+}
 
 
 def about(entry: DesiredObject, rule: str, path: FieldPath, problem: str, hint: str = "") -> Remark:
@@ -91,3 +106,41 @@ def listed(names: Sequence[str]) -> str:
     """Join names for a message; a long list is cut."""
     shown = ", ".join(names[:MOST_CLUSTERS_NAMED])
     return shown if len(names) <= MOST_CLUSTERS_NAMED else f"{shown} and {len(names) - MOST_CLUSTERS_NAMED} more"
+
+
+def typed_field(entry: DesiredObject, path: FieldPath) -> FieldPath:
+    """The field of the document that a field of its object comes from; empty if it was not typed."""
+    kinds = (entry.document.kind, entry.ref.kind)
+    if kinds not in _RENAMED:
+        return ()
+    found = _quota_field(entry, path) if path[:2] == GROUPS else path
+    for rendered, typed in _RENAMED[kinds].items():
+        if found[: len(rendered)] == rendered:
+            found = typed if rendered == GROUPS else (*typed, *found[len(rendered) :])
+    return _longest_typed(entry.document, found)
+
+
+def _quota_field(entry: DesiredObject, path: FieldPath) -> FieldPath:
+    """`spec.resourceGroups[0].flavors[1].resources[0].nominalQuota` is `spec.quota[i].resources.cpu` of a Queue."""
+    if len(path) < 7 or entry.document.kind != "Queue":
+        return path
+    group = as_list(at(entry.manifest, "spec", "resourceGroups"))[int(path[2])]
+    flavor = as_list(at(group, "flavors"))[int(path[4])]
+    resource = as_text(at(as_list(at(flavor, "resources"))[int(path[6])], "name"))
+    for field in ("managerQuota", "quota"):
+        for number, quota in enumerate(as_list(at(entry.document.value, "spec", field))):
+            if at(quota, "flavor") == at(flavor, "name"):
+                amounts = _AMOUNTS.get(str(path[7]) if len(path) > 7 else "", "resources")
+                return ("spec", field, number, amounts, resource)
+    return path
+
+
+def _longest_typed(document: Document, path: FieldPath) -> FieldPath:
+    """The part of a path that the document has; one that ends at the spec says nothing."""
+    value: Any = document.value
+    for depth, step in enumerate(path):
+        is_item = isinstance(value, list) and isinstance(step, int) and step < len(value)
+        if not is_item and not (isinstance(value, dict) and step in value):
+            return path[:depth] if depth > 1 else ()
+        value = value[step]
+    return path

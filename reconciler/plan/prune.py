@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from reconciler.kubestellar.model import Verb
 from reconciler.kueue.kinds import GROUP
-from reconciler.kueue.kinds import GROUP as KUEUE_GROUP
 from reconciler.kueue.reading import as_text, at, quantity_at
 from reconciler.kueue.references import REFERRERS, Name, referrers
 from reconciler.kueue.workloads import HELD, holding_count, queue_of
@@ -223,7 +222,7 @@ def takes_away(plan: Plan) -> bool:
 def _takes_away(change: Change) -> bool:
     if change.action in {Action.DELETE, Action.REPLACE}:
         return True
-    is_of_kueue = change.ref.group == KUEUE_GROUP
+    is_of_kueue = change.ref.group == GROUP
     return is_of_kueue and change.action is Action.UPDATE and not all(map(_only_adds, change.fields))
 
 

@@ -1,27 +1,37 @@
 """Stage 3: the spec and the observations become the desired objects of each cluster."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 
 from reconciler.capacity.masterqueue import master_queue_objects
 from reconciler.capacity.quota import compute_quota
 from reconciler.errors import SpecError
+from reconciler.flux.render import with_queue
 from reconciler.kubestellar.closing import still_closing, with_closing, with_downsynced
 from reconciler.kubestellar.render import kubestellar_objects
+from reconciler.kueue.kinds import KIND_BY_NAME, kind_of
+from reconciler.kueue.reading import as_list, as_map
 from reconciler.monitoring.render import monitoring_objects
 from reconciler.multikueue.model import WorkerRemovals
-from reconciler.multikueue.removal import drained_first, held_queues, leaving_of, still_here
+from reconciler.multikueue.removal import (
+    drained_first,
+    held_for,
+    held_queues,
+    leaving_of,
+    staying_in,
+    still_here,
+    with_room,
+)
 from reconciler.multikueue.render import multikueue_objects
-from reconciler.objects import Gap, Ref
-from reconciler.render.members import member_objects
-from reconciler.render.model import Desired, DesiredObject, wave_of
-from reconciler.render.native import native_objects
-from reconciler.render.queues import cohort_objects, flavor_objects, queue_objects
-from reconciler.render.tenants import tenant_objects
+from reconciler.objects import Gap, Manifest, Ref
+from reconciler.render.model import Desired, DesiredObject, desired_object, wave_of
+from reconciler.render.queues import cohort_objects, flavor_objects, held, queue_objects
+from reconciler.render.tenants import member_objects, tenant_objects
 from reconciler.skypilot.render import skypilot_objects
 from reconciler.snapshot.model import NOTHING_SEEN, Observations
-from reconciler.spec.model import FleetSpec
+from reconciler.spec.enums import Role, StopPolicy
+from reconciler.spec.model import Cluster, FleetSpec
 
 DECLARED_ONCE = "KF208"
 
@@ -94,3 +104,29 @@ def _refuse_doubles(objects: Iterable[DesiredObject]) -> None:
             problems.append(entry.document.error(("metadata", "name"), problem).with_rule(DECLARED_ONCE))
     if problems:
         raise ExceptionGroup("fleet spec", problems)
+
+
+def native_objects(spec: FleetSpec, waiting: WorkerRemovals) -> Iterator[DesiredObject]:
+    why = held_for(waiting)
+    for entry in spec.objects:
+        for cluster in spec.targeted(entry.targets):
+            labelled = with_queue(_fitting(entry.current, cluster, waiting), spec, cluster)
+            notes = (*entry.notes, *([labelled.note] if labelled.note else ()))
+            made = desired_object(cluster, labelled.manifest, entry.document, *notes)
+            yield replace(made, held=why) if why and made.ref.kind == "MultiKueueConfig" else made
+
+
+def _fitting(manifest: Manifest, cluster: Cluster, waiting: WorkerRemovals) -> Manifest:
+    """The native object, with a queue stopped on a drained cluster, and with workers that cannot be removed yet."""
+    if not cluster.is_drained and cluster.role is not Role.MANAGER:
+        return manifest
+    kind = kind_of(manifest)
+    content = as_map(manifest.get("spec"))
+    if kind is KIND_BY_NAME["ClusterQueue"] and cluster.is_drained:
+        is_evicting = content.get("stopPolicy") == StopPolicy.HOLD_AND_DRAIN.value
+        policy = held(cluster, StopPolicy.HOLD_AND_DRAIN if is_evicting else StopPolicy.HOLD)
+        return {**manifest, "spec": {**content, "stopPolicy": policy.value}}
+    if kind is KIND_BY_NAME["MultiKueueConfig"] and (staying := staying_in(manifest["metadata"]["name"], waiting)):
+        wanted = with_room(manifest["metadata"]["name"], as_list(content.get("clusters")), waiting, cluster)
+        return {**manifest, "spec": {**content, "clusters": [*wanted, *staying]}}
+    return manifest

@@ -10,11 +10,19 @@ from reconciler.admission.state import ClusterState
 from reconciler.admission.templates import number, pod_set
 from reconciler.kueue.configuration import ConfigurationError, read_configuration
 from reconciler.kueue.kinds import KueueVersion
-from reconciler.kueue.queue_order import is_ordered_by_eviction, order_time, priority_of, read_time
 from reconciler.kueue.quota_tree import FlavorResource, NodeKind, NodeName, QuotaTree, spread_usage
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.kueue.resources import amount_of
-from reconciler.kueue.workloads import condition_of, has_condition, queue_of, usage_of
+from reconciler.kueue.workloads import (
+    condition_of,
+    has_condition,
+    is_ordered_by_eviction,
+    order_time,
+    priority_of,
+    queue_of,
+    read_time,
+    usage_of,
+)
 from reconciler.objects import Manifest
 from reconciler.quantity import NANO, parse
 from reconciler.scheduling.cycles import Scheduler, taking_queue

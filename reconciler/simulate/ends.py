@@ -5,9 +5,8 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from reconciler.effects.states import owner_of
-from reconciler.kueue.queue_order import read_time
 from reconciler.kueue.reading import as_text, at
-from reconciler.kueue.workloads import condition_of
+from reconciler.kueue.workloads import condition_of, read_time
 from reconciler.objects import Manifest
 from reconciler.simulate.restore import holds, key_of_workload, uid_of
 from reconciler.spec.formats import parse_duration

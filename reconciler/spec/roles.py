@@ -1,4 +1,4 @@
-"""Which cluster has the fleet's single objects: its lease, its ledger, its Events."""
+"""Roles of clusters: the home of the fleet, with its lease, ledger and Events, and the workers of a queue."""
 
 from collections.abc import Callable
 

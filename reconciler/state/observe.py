@@ -8,7 +8,6 @@ from typing import NamedTuple
 from reconciler.clients.protocols import ApiKind, ClusterClient
 from reconciler.errors import ClusterError
 from reconciler.kueue.kinds import GROUP
-from reconciler.kueue.kinds import GROUP as KUEUE_GROUP
 from reconciler.kueue.references import REFERRERS
 from reconciler.kueue.workloads import is_opening
 from reconciler.objects import IDENTITY, ClusterName, Gap, Manifest, Ref, without_status_owners
@@ -184,7 +183,7 @@ def _look_at_kind(
     """All objects of a Kueue kind; of other kinds the fleet's members, and objects with the name of a desired one."""
     key = (kind.group, kind.kind)
     try:
-        if kind.group == KUEUE_GROUP:
+        if kind.group == GROUP:
             return Seen(key, _refs(client.cluster, kind, client.list(kind.collection())))
         members = _refs(client.cluster, kind, _members(client, set_name, kind, wanted, known))
         others = _find_each(client, kind, [ref for ref in wanted if ref not in members])
@@ -265,7 +264,7 @@ def by_kind(kinds: Iterable[ApiKind]) -> Mapping[KindKey, tuple[ApiKind, ...]]:
 
 
 def _preference(kind: ApiKind) -> int:
-    if kind.group != KUEUE_GROUP:
+    if kind.group != GROUP:
         return 0
     return _KUEUE_VERSIONS.index(kind.version) if kind.version in _KUEUE_VERSIONS else len(_KUEUE_VERSIONS)
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from reconciler.kueue.queue_order import has_known_order, in_queue_order, is_ordered_by_eviction
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.kueue.resources import ORIGIN
+from reconciler.kueue.workloads import has_known_order, in_queue_order, is_ordered_by_eviction
 from reconciler.objects import ClusterName, Manifest, group_of
 from reconciler.snapshot.objects import KindKey
 from reconciler.spec.enums import Dispatch

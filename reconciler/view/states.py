@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from reconciler.kueue.queue_order import read_time
 from reconciler.kueue.reading import as_list, as_map, as_text, at, quantity_at
 from reconciler.kueue.resources import add_up, pod_amounts
-from reconciler.kueue.workloads import condition_of, has_condition, usage_of
+from reconciler.kueue.workloads import condition_of, has_condition, read_time, usage_of
 from reconciler.objects import Manifest
 from reconciler.quantity import Quantity
 from reconciler.snapshot.model import Amounts

@@ -33,7 +33,7 @@ _OWN_KEY = re.compile(r"kfleet\.dev/[\w./-]+")
 _KEY = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+/[\w.-]+")
 _NAME = re.compile(r"(kfleet|multikueue)-[\w.{}-]*")
 # Go modules of the sandbox, examples of lint: not kfleet's own.
-ELSEWHERE = ("sandbox.", "lint.examples")
+ELSEWHERE = ("sandbox.", "lint.docs")
 # Where paths are served.
 SERVERS = ("controller.", "clients.http_server")
 _PATH = re.compile(r"/[a-z]+")

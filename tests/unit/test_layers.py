@@ -20,7 +20,7 @@ KNOWS_FEATURES = {
     "admission/jobs.py", "admission/observe.py", "lint/quotas.py", "lint/run.py",
     "plan/blocked.py", "plan/guards.py", "plan/make.py", "plan/model.py", "plan/objects.py",
     "plan/preflight.py", "plan/prune.py", "plan/rbac.py", "plan/record.py", "render/baseline.py", "render/compute.py",
-    "render/model.py", "render/native.py", "render/queues.py", "report/health.py", "snapshot/model.py",
+    "render/model.py", "render/queues.py", "report/health.py", "snapshot/model.py",
     "spec/build.py", "state/dry_run.py", "why/dispatch.py", "why/reason.py", "why/story.py",
 }  # fmt: skip
 LOOKS = {
@@ -43,7 +43,7 @@ PURE_NAMES |= {f"urllib.parse.{name}" for name in ("parse_qsl", "unquote", "urle
 READS_ITS_OWN_DATA = {
     "spec/schema.py": {"importlib", "pathlib"},  # the schemas are constants that editors need as files
     "kueue/structure.py": {"importlib", "pathlib"},  # the same
-    "lint/examples.py": {"importlib"},  # the examples of rules are YAML
+    "lint/docs.py": {"importlib"},  # the examples of rules are YAML
 }
 
 

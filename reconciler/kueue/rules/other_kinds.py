@@ -5,7 +5,7 @@ from typing import Any
 
 from reconciler.kueue.kinds import KueueVersion
 from reconciler.kueue.reading import as_map, as_text, at, indexed
-from reconciler.kueue.rules.groups import Family, check_groups, check_weight
+from reconciler.kueue.rules.cluster_queue import Family, check_groups, check_weight
 from reconciler.kueue.rules.registry import RuleViolation
 from reconciler.kueue.syntax import problem_of_label_key, problem_of_label_value
 

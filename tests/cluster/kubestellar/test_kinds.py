@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from reconciler.apply.fleet import place_jobs
 from reconciler.apply.retry import RetryPolicy
-from reconciler.apply.steps import place_jobs
 from reconciler.clients.kubernetes import ApiServer
 from reconciler.kubestellar.memory import read_placed
 from reconciler.kubestellar.model import ObservedPlacements, QueuedJob

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from reconciler.apply.fleet import FIELD_MANAGER, place_jobs
 from reconciler.apply.retry import RetryPolicy
-from reconciler.apply.steps import FIELD_MANAGER, place_jobs
 from reconciler.clients.kubernetes import ApiServer
 from reconciler.clients.login import ClusterLogin
 from reconciler.errors import ClusterError

@@ -7,7 +7,7 @@ from reconciler.clients.kubernetes import ApiServer
 from reconciler.kueue.kinds import kind_of, parse_version
 from reconciler.kueue.rules import check_object
 from reconciler.kueue.upgrade import to_canonical
-from reconciler.lint.examples import example_of
+from reconciler.lint.docs import example_of
 from reconciler.lint.model import Rule
 from reconciler.lint.run import RULES
 from reconciler.objects import Manifest

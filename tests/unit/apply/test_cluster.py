@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from reconciler import objects
-from reconciler.apply import cluster
-from reconciler.apply import steps as placements
+from reconciler.apply import cluster, fleet
 from reconciler.apply.cluster import (
     _in_waves,
     _is_held,
@@ -147,5 +146,5 @@ def test_source_is_the_same_where_it_is_recorded_alike() -> None:
 
 def test_field_managers_are_those_that_objects_in_clusters_name() -> None:
     """By another name kfleet would be another manager than the one of what it wrote before."""
-    names = (objects.FIELD_MANAGER, cluster.SET_MANAGER, placements.FIELD_MANAGER)
+    names = (objects.FIELD_MANAGER, cluster.SET_MANAGER, fleet.FIELD_MANAGER)
     assert names == ("kfleet", "kfleet-applyset", "kfleet-placement")

@@ -8,8 +8,7 @@ import pytest
 from reconciler.cli import execute
 from reconciler.cli.explain_fields import Field, fields_of, find_field, list_kinds
 from reconciler.cli.explain_words import allowed_of, conditions_of, describe, limits_of, type_of
-from reconciler.lint.docs import shortened
-from reconciler.lint.examples import example_of
+from reconciler.lint.docs import example_of, shortened
 from reconciler.lint.run import RULES
 from tests.support import Kfleet
 

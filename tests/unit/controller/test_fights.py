@@ -4,8 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.controller.fights import LONGEST_PAUSE, Fights
-from reconciler.controller.notices import fight_notices
+from reconciler.controller.notices import LONGEST_PAUSE, Fights, fight_notices
 from reconciler.plan.model import Action, Plan, Reason
 from reconciler.plan.outcome import ClusterOutcome, Outcome
 from reconciler.state.model import ClusterView

@@ -1,6 +1,6 @@
 """The page about the fields says what the schemas say."""
 
-from reconciler.cli.reference import reference_markdown
+from reconciler.cli.explain_text import reference_markdown
 
 
 def test_page_marks_what_must_be_there_and_names_choices_and_defaults() -> None:

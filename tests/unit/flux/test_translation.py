@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.flux.job import operator_job
-from reconciler.flux.minicluster import lost_in, to_current
+from reconciler.flux.minicluster import lost_in, operator_job, to_current
 from tests.builders import Document
 from tests.unit.flux.lammps import CURRENT, OLD, lammps
 

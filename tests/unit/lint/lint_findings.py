@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from reconciler.lint.examples import base_fleet
+from reconciler.lint.docs import base_fleet
 from reconciler.lint.model import Finding
 from reconciler.lint.run import lint, lint_spec
 from reconciler.render.compute import compute_desired

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reconciler.lint.examples import example_of
+from reconciler.lint.docs import example_of
 from reconciler.lint.model import Rule, Severity
 from reconciler.lint.run import RULES
 from reconciler.pipeline.load import unreadable
