@@ -1,7 +1,5 @@
 """`kfleet import`: write a fleet from what live clusters have."""
 
-from collections import Counter
-from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,13 +10,12 @@ from reconciler.cli.init import FOLDER, print_next, refuse_existing, write_files
 from reconciler.errors import EdgeError, ExitCode, KfleetError
 from reconciler.importer.collect import IMPORTED
 from reconciler.importer.compose import compose
-from reconciler.importer.model import ImportedFleet, ImportRequest, LeftObject, ObservedContexts
+from reconciler.importer.model import ImportRequest, ObservedContexts
+from reconciler.importer.text import import_text, notes_of_import
 from reconciler.kueue.syntax import problem_of_name
 from reconciler.pipeline.contexts import observe_contexts
-from reconciler.text import counted
 
 KINDS = (*IMPORTED, ("", "Namespace"))
-_MOST_SHOWN = 20
 
 
 @click.command(name="import")
@@ -55,7 +52,10 @@ def import_(kubeconfig: str, contexts: tuple[str, ...], into: str, name: str, ma
     _refuse_unseen(seen)
     made = compose(seen, ImportRequest(fleet=name, takes_claimed=managed_by == "kfleet"))
     write_files(folder, made.files)
-    _print_result(seen, made, folder)
+    click.echo(import_text(seen, made))
+    click.echo("\n".join(f"wrote {folder / file}" for file in made.files))
+    for line in notes_of_import(seen, made):
+        click.echo(line, err=True)
     print_next(folder, kubeconfig)
     return ExitCode.INCOMPLETE if seen.gaps else ExitCode.OK
 
@@ -70,34 +70,3 @@ def _refuse_unseen(seen: ObservedContexts) -> None:
     ]
     if lost:
         raise ExceptionGroup("contexts", lost)
-
-
-def _print_result(seen: ObservedContexts, made: ImportedFleet, folder: Path) -> None:
-    taken = Counter(found.ref.cluster for found in made.taken)
-    rows = [("CLUSTER", "ROLE", "KUEUE", "OBJECTS")]
-    for name, role in made.roles.items():
-        release = seen.objects.clusters[name].kueue.removeprefix("v") or "unknown"
-        rows.append((name, str(role), release, str(taken[name])))
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-    total = len(made.taken)
-    native = total - made.shaped
-    click.echo(f"\n{counted(total, 'object')}: {made.shaped} as Flavors, Queues and Tenants, {native} as they are")
-    click.echo("\n".join(f"wrote {folder / file}" for file in made.files))
-    _print_left(made.left)
-    for gap in seen.gaps:
-        click.secho(f"not seen: {gap}", fg="yellow", err=True)
-    for line in (*made.notes, *made.hand_over):
-        click.echo(line, err=True)
-
-
-def _print_left(left: Iterable[LeftObject]) -> None:
-    """By reason, because a hundred objects of one tool have one."""
-    reasons: dict[str, list[LeftObject]] = {}
-    for one in left:
-        reasons.setdefault(one.why, []).append(one)
-    for why, objects in reasons.items():
-        shown = ", ".join(str(one.ref) for one in objects[:_MOST_SHOWN])
-        more = f" and {len(objects) - _MOST_SHOWN} more" if len(objects) > _MOST_SHOWN else ""
-        click.echo(f"left out: {shown}{more}: {why}", err=True)

@@ -4,7 +4,7 @@ Decision: what fits is found out by rendering, not by rules about what a Queue o
 describe the renderer a second time, and would be wrong the day that it changes.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +23,7 @@ from reconciler.importer.model import (
 )
 from reconciler.importer.proof import Proof, changed_field, prove
 from reconciler.importer.roles import FoundRoles, find_roles
-from reconciler.importer.shapes import native_document, quotas_of_flavors, shaped_document
+from reconciler.importer.shapes import Amounts, native_document, quotas_of_flavors, shaped_document
 from reconciler.kueue.reading import as_map, as_text, at
 from reconciler.objects import Ref, ref_of
 from reconciler.snapshot.objects import ClusterObjects
@@ -55,7 +55,9 @@ def compose(seen: ObservedContexts, request: ImportRequest) -> ImportedFleet:
     }
     is_alone, namespaces = len(found.roles) == 1, frozenset(_namespaces(seen, request))
     plain = tuple(one for one in taken if one not in with_login)
-    draft = _Draft(tuple(_documents(plain, is_alone=is_alone)))
+    # The quota of a manager is a sum of its workers' and says nothing about nodes.
+    quotas = quotas_of_flavors(one for one in plain if one.ref.cluster not in found.managers)
+    draft = _Draft(tuple(_documents(plain, quotas or quotas_of_flavors(plain), is_alone=is_alone)))
     for _ in range(_ROUNDS_PER_DOCUMENT * (len(plain) + 1)):
         texts = file_texts(heads, draft.documents)
         proof = prove(texts, draft.documents, namespaces)
@@ -109,13 +111,14 @@ def _namespaces(seen: ObservedContexts, request: ImportRequest) -> Iterator[Ref]
                 yield ref_of(cluster.name, {**live, "apiVersion": "v1", "kind": "Namespace"})
 
 
-def _documents(taken: Sequence[LiveObject], *, is_alone: bool) -> Iterator[WrittenDocument]:
+def _documents(
+    taken: Sequence[LiveObject], quotas: Mapping[str, Amounts], *, is_alone: bool
+) -> Iterator[WrittenDocument]:
     """One document for the objects of a group that are alike; of several variants only the first can have a shape."""
     groups: dict[Group, list[LiveObject]] = {}
     for found in taken:
         groups.setdefault(found.group, []).append(found)
     names: set[tuple[str, str]] = set()
-    quotas = quotas_of_flavors(taken)
     for group, members in groups.items():
         variants = sorted(_variants(members), key=len, reverse=True)
         shaped = shaped_document(group, variants[0], quotas.get(group[3], {}), is_alone=is_alone)
