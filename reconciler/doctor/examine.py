@@ -9,6 +9,7 @@ from reconciler.doctor.model import Diagnostic, DoctorFacts, DoctorReport, Urgen
 from reconciler.doctor.queues import check_conditions, check_jobs, check_limits, check_local_queues, check_unsent_jobs
 from reconciler.doctor.upgrades import check_upgrades
 from reconciler.kueue.kinds import GROUP
+from reconciler.objects import Gap
 
 CHECKS: tuple[Callable[[DoctorFacts], Iterator[Diagnostic]], ...] = (
     check_conditions,
@@ -34,7 +35,7 @@ def examine(facts: DoctorFacts) -> DoctorReport:
     found += _without_kueue(facts)
     return DoctorReport(
         diagnostics=ranked(_once(found)),
-        gaps=facts.seen.gaps,
+        gaps=(*facts.seen.gaps, *_unread(facts)),
         clusters={one.name: one.kueue.removeprefix("v") for one in facts.clusters},
     )
 
@@ -51,6 +52,14 @@ def _without_kueue(facts: DoctorFacts) -> Iterator[Diagnostic]:
                 message="has no Kueue: its kinds are not served",
                 remedy="install Kueue, or leave the context out with --context",
             )
+
+
+def _unread(facts: DoctorFacts) -> Iterator[Gap]:
+    """Where Kueue is and its Deployment or Configuration was not found: what an upgrade refuses is then not known."""
+    for cluster in facts.clusters:
+        seen = {"the release of Kueue": cluster.kueue, "the Configuration of Kueue": cluster.configuration}
+        for what in (name for name, text in seen.items() if not text and cluster.has(GROUP, "ClusterQueue")):
+            yield Gap(cluster.name, what, f"was not found in {cluster.namespace}, or may not be read")
 
 
 def _once(found: Iterable[Diagnostic]) -> Iterator[Diagnostic]:

@@ -141,14 +141,16 @@ def _check_amounts(flavors: tuple[FlavorNodes, ...]) -> Iterator[Diagnostic]:
             quota, offered = flavor.quota.get(resource), flavor.offered(resource)
             if quota is None or not flavor.usable:
                 continue
-            facts = f"queues have {quota} of {resource} together, and its {counted(len(flavor.usable), 'node')}"
+            number = len(flavor.usable)
+            offer = f"{counted(number, 'node')} {'offers' if number == 1 else 'offer'} {offered}"
+            facts = f"queues have {quota} of {resource} together, and its {offer}"
             if quota.nanos > offered.nanos * _FAR_ABOVE:
                 yield Diagnostic(
                     code="quota-above-nodes",
                     severity=Urgency.WARNING,
                     cluster=flavor.cluster,
                     subject=flavor.subject,
-                    message=f"{facts} offer {offered}: admitted jobs stay pending",
+                    message=f"{facts}: admitted jobs stay pending",
                     remedy="lower the quota, or let kfleet follow the nodes (Flavor with capacity.source: nodes)",
                 )
             elif offered > ZERO and quota.nanos < offered.nanos * _FAR_BELOW:
@@ -157,6 +159,6 @@ def _check_amounts(flavors: tuple[FlavorNodes, ...]) -> Iterator[Diagnostic]:
                     severity=Urgency.ADVICE,
                     cluster=flavor.cluster,
                     subject=flavor.subject,
-                    message=f"{facts} offer {offered}: the rest stays idle",
+                    message=f"{facts}: the rest stays idle",
                     remedy="raise the quota, or let kfleet follow the nodes (Flavor with capacity.source: nodes)",
                 )

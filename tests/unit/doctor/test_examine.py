@@ -18,14 +18,9 @@ from reconciler.multikueue.token import ApiEndpoint, SeenCredential, Token
 from reconciler.objects import ClusterName, Gap, Manifest
 from tests.builders import cluster_queue, cpu_group, local_queue, native, resource_flavor, workload
 from tests.builders.fleet import Document
-from tests.unit.importer.live_clusters import HOME, NOW, namespace, on_paper
+from tests.unit.importer.live_clusters import CONFIGURATION, HOME, NOW, namespace, on_paper
 
 CPU = resource_flavor("cpu", nodeLabels={"class": "cpu"})
-CONFIGURATION = """\
-apiVersion: config.kueue.x-k8s.io/v1beta2
-kind: Configuration
-integrations: {frameworks: [batch/job, ray.io/rayjob]}
-"""
 
 
 def active(manifest: Document, reason: str = "Ready", *, is_true: bool = True, message: str = "") -> Document:
@@ -187,7 +182,6 @@ def fleet(credential: SeenCredential, worker: Mapping[str, Any] | None = None) -
     seen = on_paper({"hub": hub, "east": (CPU, queue(), TEAM, namespace("team-a"), NODE)})
     seen = replace(seen, credentials={(ClusterName("hub"), "w-1"): credential})
     clusters = dict(seen.objects.clusters)
-    clusters[ClusterName("hub")] = replace(clusters[ClusterName("hub")], configuration=CONFIGURATION)
     clusters[ClusterName("east")] = replace(clusters[ClusterName("east")], **(worker or {}))
     return replace(seen, objects=replace(seen.objects, clusters=clusters))
 
@@ -273,3 +267,11 @@ def test_two_fleets_of_one_kubeconfig_are_examined_together() -> None:
     servers = {**one.servers, ClusterName("east-2"): ApiEndpoint("https://east-2:6443")}
     report = report_of(replace(one, objects=both, contexts=contexts, servers=servers))
     assert found(report, "token").cluster == "hub" and set(report.clusters) == {"hub", "east", "hub-2", "east-2"}
+
+
+def test_cluster_whose_kueue_cannot_be_read_is_a_gap() -> None:
+    seen = on_paper({HOME: HEALTHY}, kueue="")
+    home = replace(seen.objects.clusters[ClusterName(HOME)], configuration="")
+    report = report_of(replace(seen, objects=replace(seen.objects, clusters={ClusterName(HOME): home})))
+    assert [gap.what for gap in report.gaps] == ["the release of Kueue", "the Configuration of Kueue"]
+    assert report.diagnostics == ()

@@ -14,6 +14,11 @@ from tests.builders import Document
 
 NOW = datetime(2026, 5, 4, 3, 2, 1, tzinfo=UTC)
 HOME = "home"
+CONFIGURATION = """\
+apiVersion: config.kueue.x-k8s.io/v1beta2
+kind: Configuration
+integrations: {frameworks: [batch/job, ray.io/rayjob]}
+"""
 
 
 def on_paper(
@@ -39,7 +44,7 @@ def _cluster(name: ClusterName, objects: tuple[Manifest, ...], kueue: str) -> Cl
     for manifest in objects:
         by_kind.setdefault((group_of(manifest), manifest["kind"]), []).append(manifest)
     listed = {key: tuple(entries) for key, entries in by_kind.items()}
-    return ClusterObjects(name=name, role=Role.STANDALONE, kueue=kueue, objects=listed)
+    return ClusterObjects(name=name, role=Role.STANDALONE, kueue=kueue, configuration=CONFIGURATION, objects=listed)
 
 
 def imported(*objects: Manifest, is_taken: bool = False, **others: tuple[Manifest, ...]) -> ImportedFleet:

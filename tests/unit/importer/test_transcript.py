@@ -13,7 +13,7 @@ from reconciler.multikueue.token import ApiEndpoint, SeenCredential, Token
 from reconciler.objects import ClusterName
 from tests.builders import cluster_queue, cpu_group, local_queue, native, resource_flavor
 from tests.support import ROOT
-from tests.unit.doctor.test_examine import CONFIGURATION, active, node
+from tests.unit.doctor.test_examine import active, node
 from tests.unit.importer.live_clusters import namespace, on_paper
 
 PAGE = (ROOT / "docs" / "getting-started.md").read_text()
@@ -47,7 +47,6 @@ def three_clusters() -> ObservedContexts:
     seen = on_paper({"hub": hub, "east": worker, "west": (*worker, lost)})
     clusters = dict(seen.objects.clusters)
     clusters[ClusterName("west")] = replace(clusters[ClusterName("west")], kueue="v0.16.2")
-    clusters[ClusterName("hub")] = replace(clusters[ClusterName("hub")], configuration=CONFIGURATION)
     logins = {
         (ClusterName("hub"), name): SeenCredential(Token("secret"), ApiEndpoint(f"https://{name}:6443"))
         for name in ("east", "west")
