@@ -282,6 +282,10 @@ class Sandbox:
         elif part.port:
             wait_for(part, lambda: is_listening(part.port), self._is_abandoned)
 
+    @property
+    def is_abandoned(self) -> bool:
+        return self._is_abandoned.is_set()
+
     def abandon(self) -> None:
         """Stop waiting for parts and start no others, because their sandbox is about to go down."""
         self._is_abandoned.set()

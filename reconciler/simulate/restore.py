@@ -17,6 +17,7 @@ from reconciler.snapshot.objects import ClusterObjects
 WORKLOAD = "Workload"
 CHECK = "AdmissionCheck"
 # The checks of a twin belong to the stand-in: nothing of what their controllers talk to is there.
+MULTIKUEUE = "kueue.x-k8s.io/multikueue"
 CHECK_CONTROLLER = "kfleet.dev/simulate"
 RESTORED = (
     "ResourceFlavor",
@@ -93,6 +94,17 @@ def active_status() -> Mapping[str, Any]:
         "lastTransitionTime": "2020-01-01T00:00:00Z",
     }
     return {"conditions": [condition]}
+
+
+def check_notes(objects: ClusterObjects) -> Iterator[str]:
+    """What the checks of the cluster do, and those of its twin do not."""
+    checks = objects.of(GROUP, CHECK)
+    sent = [one for one in checks if at(one, "spec", "controllerName") == MULTIKUEUE]
+    others = [as_text(at(one, "metadata", "name")) for one in checks if one not in sent]
+    if sent:
+        yield "each cluster is played alone: MultiKueue's check is ready at once, and no job goes to a worker"
+    if others:
+        yield f"admission checks are ready at once: {', '.join(sorted(others))}"
 
 
 def _restored(found: Manifest) -> Manifest:

@@ -28,6 +28,7 @@ from reconciler.simulate.ends import Ending, endings, next_end
 from reconciler.simulate.model import PlayedCluster, StartAfter
 from reconciler.simulate.restore import (
     WORKLOAD,
+    check_notes,
     holds,
     key_of_workload,
     restored_namespaces,
@@ -113,7 +114,9 @@ def play(question: Question, connections: Connections, tell: Tell, report: Repor
         try:
             played = tuple(pool.map(lambda one: _play_one(sandbox, one[0], one[1], question, tell), enumerate(scenes)))
         except BaseException:
+            # At once: the others would go on until nothing moves.
             sandbox.abandon()
+            sandbox.discard()
             raise
     return Played(clusters=played, unknown=gaps)
 
@@ -148,7 +151,7 @@ def _scene(question: Question, objects: ClusterObjects, connections: Connections
         base=played_change(base, cluster.name) if base and cluster.name in touched_clusters(base) else None,
         added=added.workloads,
         removed=tuple(sorted(question.removed.get(cluster.name, ()))) if counts_nodes(objects) else (),
-        notes=(*setup_notes(setup), *added.notes),
+        notes=(*setup_notes(setup), *check_notes(objects), *added.notes),
     )
 
 
@@ -178,45 +181,53 @@ def _sandbox() -> Iterator[Sandbox]:
 
 
 def _play_one(sandbox: Sandbox, number: int, scene: _Scene, question: Question, tell: Tell) -> PlayedCluster:
-    name, limit = scene.cluster.name, question.limit
-    tell(name, f"starting Kueue {scene.setup.release.played}")
-    twin = start_twin(sandbox, ClusterName(f"twin{number + 1}"), scene.world)
-    tell(name, "restoring")
-    before = twin.settle(RESTORED_WITHIN)
-    twin.evictions.clear()  # what moves before the change is not its doing
-    notes = [*scene.notes, *scene.change.notes]
+    name = scene.cluster.name
+    with _running(sandbox, f"twin{number + 1}", scene, tell) as twin:
+        before = twin.settle(RESTORED_WITHIN)
+        twin.evictions.clear()  # what moves before the change is not its doing
+        tell(name, "playing the change")
+        after, problems = _change(twin, scene, scene.change, question.limit)
+        start = None
+        if question.is_until_admitted and scene.added:
+            tell(name, "ending jobs until the submitted ones start")
+            start, after = _until_admitted(twin, scene, after, question.limit)
+    notes = [*scene.notes, *scene.change.notes, *problems]
     if not before.is_settled:
         notes.append(f"still moving {RESTORED_WITHIN.seconds} s after it was restored")
-    tell(name, "playing the change")
-    after, problems = _change(sandbox, twin, scene, scene.change, limit)
-    start = None
-    if question.is_until_admitted and scene.added:
-        tell(name, "ending jobs until the submitted ones start")
-        start, after = _until_admitted(twin, scene, after, limit)
     if scene.base is not None:
-        before = _base(sandbox, number, scene, limit)
+        before = _base(sandbox, number, scene, question.limit, tell)
         notes.append("compared with the base, played in a twin of its own")
     played = _result(question, scene, twin, before, after)
-    return replace(played, notes=tuple(dict.fromkeys((*notes, *problems))), start=start)
+    return replace(played, notes=tuple(dict.fromkeys(notes)), start=start)
 
 
-def _base(sandbox: Sandbox, number: int, scene: _Scene, limit: timedelta) -> Settled:
+@contextmanager
+def _running(sandbox: Sandbox, name: str, scene: _Scene, tell: Tell) -> Iterator[Twin]:
+    tell(scene.cluster.name, f"starting Kueue {scene.setup.release.played}")
+    twin = start_twin(sandbox, ClusterName(name), scene.world)
+    tell(scene.cluster.name, "restoring")
+    try:
+        yield twin
+    finally:
+        twin.close()
+
+
+def _base(sandbox: Sandbox, number: int, scene: _Scene, limit: timedelta, tell: Tell) -> Settled:
     """The world with the base instead of the change."""
-    twin = start_twin(sandbox, ClusterName(f"base{number + 1}"), scene.world)
-    twin.settle(RESTORED_WITHIN)
     plain = replace(scene, added=(), removed=())
-    return _change(sandbox, twin, plain, scene.base or scene.change, limit)[0]
+    with _running(sandbox, f"base{number + 1}", plain, tell) as twin:
+        twin.settle(RESTORED_WITHIN)
+        return _change(twin, plain, scene.base or scene.change, limit)[0]
 
 
-def _change(
-    sandbox: Sandbox, twin: Twin, scene: _Scene, change: PlayedChange, limit: timedelta
-) -> tuple[Settled, list[str]]:
+def _change(twin: Twin, scene: _Scene, change: PlayedChange, limit: timedelta) -> tuple[Settled, list[str]]:
     """Apply as kfleet does, while the stand-in goes on: a queue that is drained waits for it."""
+    policy = replace(WRITTEN_WITHIN, forbidden=lambda: "interrupted" if twin.sandbox.is_abandoned else "")
 
     def make() -> list[str]:
-        problems = list(_problems(apply_plan(change.plan, {twin.world.cluster: twin.api}, None, WRITTEN_WITHIN)))
+        problems = list(_problems(apply_plan(change.plan, {twin.world.cluster: twin.api}, None, policy)))
         if change.configuration:
-            twin.reconfigure(sandbox, change.configuration)
+            twin.reconfigure(change.configuration)
         twin.remove_nodes(scene.removed)
         return [*problems, *twin.submit(scene.added)]
 

@@ -7,8 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from reconciler.clients.kubernetes import ApiServer
-from reconciler.errors import ClusterError
+from reconciler.errors import ClusterError, SandboxError
 from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.reading import as_text, at
 from reconciler.kueue.workloads import condition_of
@@ -55,8 +54,9 @@ class Settled:
 class Twin:
     """A running twin. `evictions` are the last ones that were seen, by the uid of the workload."""
 
-    def __init__(self, name: ClusterName, world: World, api: ApiServer) -> None:
-        self.name, self.world, self.api = name, world, api
+    def __init__(self, sandbox: Sandbox, name: ClusterName, world: World) -> None:
+        self.sandbox, self.name, self.world = sandbox, name, world
+        self.api = sandbox.api(name)
         self.evictions: dict[str, Eviction] = {}
 
     def settle(
@@ -77,6 +77,8 @@ class Twin:
                 return Settled(workloads, is_settled=True, took=timedelta(seconds=changed - started))
             if took > limit:
                 return Settled(workloads, is_settled=False, took=took)
+            if self.sandbox.is_abandoned:
+                raise SandboxError(self.name, "is not played on: another twin failed, or the command was interrupted")
             time.sleep(POLL.total_seconds())
 
     def submit(self, workloads: Iterable[Manifest]) -> list[str]:
@@ -101,11 +103,14 @@ class Twin:
         path = f"{ROOT}/namespaces/{namespace}/workloads/{workload['metadata']['name']}/status"
         self.api.json_patch(path, [{"op": "add", "path": "/status/conditions/-", "value": finished(datetime.now(UTC))}])
 
-    def reconfigure(self, sandbox: Sandbox, text: str) -> None:
+    def reconfigure(self, text: str) -> None:
         """Start Kueue again with what another Configuration says about admission."""
-        path = sandbox.folder / self.name / CONFIGURATION_FILE
+        path = self.sandbox.folder / self.name / CONFIGURATION_FILE
         path.write_text(twin_configuration(path.read_text(), text))
-        sandbox.restart(f"{self.name}/kueue")
+        self.sandbox.restart(f"{self.name}/kueue")
+
+    def close(self) -> None:
+        self.sandbox.remove_cluster(self.name)
 
     def _workloads(self) -> tuple[Manifest, ...]:
         return tuple(self.api.list(f"{ROOT}/workloads"))
@@ -158,7 +163,7 @@ def start_twin(sandbox: Sandbox, name: ClusterName, world: World) -> Twin:
     write_objects(sandbox.state.part("etcd").address, name, world.objects)
     sandbox.add_nodes(name, world.nodes)
     sandbox.wait(sandbox.start(_configured(part, files, world.setup)).name)
-    return Twin(name, world, api)
+    return Twin(sandbox, name, world)
 
 
 def _configured(part: Part, files: ClusterFiles, setup: KueueSetup) -> Part:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.sandbox.state import list_sandboxes
+from reconciler.sandbox.state import list_sandboxes, load_state
 from tests import fast_yaml
 from tests.builders import Document, asking, flavor, job, main_tenant, open_queue, pod_spec, workload
 from tests.cluster.live_fleet import KUEUE_ROOT, LiveFleet
@@ -99,7 +99,9 @@ def test_interrupt_leaves_nothing_running(busy: LiveFleet) -> None:
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=os.environ)
     own = f"simulate-{process.pid}"
     try:
-        eventually(lambda: own in list_sandboxes())
+        eventually(
+            lambda: "twin1/kueue" in [part.name for part in load_state(own).parts] if own in list_sandboxes() else 0
+        )
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
     finally:

@@ -12,7 +12,8 @@ from reconciler import cli
 from reconciler.errors import ClusterError, EdgeError, KfleetError, RefusedError, SourceLocation, SpecError
 from tests.support import ROOT, Kfleet
 
-CONTACTING = {"apply", "check", "get", "observe", "plan", "preflight", "run", "snapshot", "status", "ui", "why"}
+CONTACTING = {"apply", "check", "get", "observe", "plan", "preflight", "run", "simulate"}
+CONTACTING |= {"snapshot", "status", "ui", "why"}
 
 
 def test_help_lists_every_command(kfleet: Kfleet) -> None:

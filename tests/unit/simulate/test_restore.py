@@ -8,6 +8,7 @@ from reconciler.objects import ClusterName
 from reconciler.simulate import etcd
 from reconciler.simulate.restore import (
     CHECK_CONTROLLER,
+    check_notes,
     restored_namespaces,
     restored_nodes,
     restored_objects,
@@ -61,6 +62,14 @@ def test_queues_come_without_status_and_checks_belong_to_the_stand_in() -> None:
     assert found["AdmissionCheck"]["spec"] == {"controllerName": CHECK_CONTROLLER}
     assert found["AdmissionCheck"]["status"]["conditions"][0]["status"] == "True"
     assert found["LocalQueue"]["spec"] == {"clusterQueue": "a"}
+
+
+def test_checks_that_are_ready_at_once_are_said() -> None:
+    budget = native("AdmissionCheck", "budget", {"controllerName": "example.org/budget"})
+    sent, other = check_notes(seen_cluster("east", multikueue_check(), budget))
+    assert sent.startswith("each cluster is played alone: MultiKueue")
+    assert other == "admission checks are ready at once: budget"
+    assert [*check_notes(seen_cluster("east"))] == []
 
 
 def test_object_of_an_older_version_is_converted() -> None:
