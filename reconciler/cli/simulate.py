@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, BinaryIO
@@ -15,7 +15,7 @@ from reconciler.cli.options import load_or_stop, looking_options, opened, quiet_
 from reconciler.cli.output import paint, shown_work, verbose_option
 from reconciler.cli.progress import shown_progress
 from reconciler.errors import ExitCode
-from reconciler.objects import ClusterName
+from reconciler.objects import ClusterName, Manifest
 from reconciler.pipeline.capacity import ObserveOptions
 from reconciler.pipeline.compare import compare
 from reconciler.pipeline.load import Revision, Source
@@ -29,7 +29,7 @@ from reconciler.simulate.record import simulation_record
 from reconciler.simulate.run import Question, play
 from reconciler.simulate.submit import AddedJob, read_job
 from reconciler.simulate.text import simulation_lines, simulation_markdown
-from reconciler.simulate.whatif import Removed, WorldChange, changed_capacity, removed_nodes
+from reconciler.simulate.whatif import Removed, WorldChange, changed_capacity, lost_workloads, removed_nodes
 from reconciler.snapshot.recording import Recording
 from reconciler.spec.formats import parse_duration
 from reconciler.spec.model import FleetSpec
@@ -87,6 +87,13 @@ def _read_pools(_context: click.Context, _option: click.Parameter, values: tuple
     metavar="NAME=0",
     help="Play with an empty pool. Repeatable.",
 )
+@click.option(
+    "--worker-down",
+    "down",
+    default="",
+    metavar="NAME",
+    help="Submit the jobs that MultiKueue sent to this worker to each remaining worker.",
+)
 @click.option("--cluster", default="", metavar="NAME", help="Submit there. [default: the manager, or the only cluster]")
 @click.option("-n", "--namespace", default="default", show_default=True, help="For jobs without a namespace.")
 @verbose_option
@@ -113,6 +120,7 @@ def simulate(
     is_until_admitted: bool,
     nodes: tuple[str, ...],
     pools: tuple[str, ...],
+    down: str,
     cluster: str,
     namespace: str,
     is_verbose: bool,
@@ -140,9 +148,13 @@ def simulate(
     started = time.monotonic()
     if is_until_admitted and not files:
         raise click.UsageError("--until-admitted is about the jobs of --submit")
-    source, world = Source(repo, head, path, overlay), WorldChange(nodes=nodes, pools=pools)
+    source, world = (
+        Source(repo, head, path, overlay),
+        WorldChange(nodes=nodes, pools=pools, down=ClusterName(down) if down else None),
+    )
     documents = [*read_jobs(files, namespace)]
     revisions = [load_or_stop(one) for one in (source, *([replace(source, revision=base)] if base else []))]
+    _known_cluster(revisions[0].spec, down, "--worker-down")
     jobs = tuple(_added(documents, revisions[0].spec, cluster, count))
     with opened(revisions[0].spec, timeout, recording) as connections:
         with shown_work(is_verbose=is_verbose):
@@ -172,10 +184,12 @@ def _question(
     seen = observe(head, connections, looking)
     looking = replace(looking, recorded=seen.capacity)
     removed: Removed = {}
+    lost: Mapping[ClusterName, tuple[Manifest, ...]] = {}
     changed = looking
     if world:
         objects = observe_fleet_objects(seen.spec, connections)
         removed = removed_nodes(objects, world.nodes)
+        lost = lost_workloads(objects, world.down) if world.down else {}
         capacity = seen.capacity or ObservedCapacity(connections.now)
         changed = replace(looking, recorded=changed_capacity(capacity, seen.spec, objects, removed, world.pools))
     return Question(
@@ -183,12 +197,21 @@ def _question(
         plan=_planned(head, connections, changed),
         base_plan=_planned(revisions[1], connections, looking) if len(revisions) > 1 else None,
         removed=removed,
+        lost=lost,
     )
+
+
+def _known_cluster(spec: FleetSpec, name: str, option: str) -> None:
+    known = [cluster.name for cluster in spec.clusters]
+    if name and name not in known:
+        raise click.BadParameter(f"no cluster {name!r}{suggest(name, known)}", param_hint=option)
 
 
 def _world_notes(world: WorldChange, question: Question) -> Iterator[str]:
     if count := sum(len(nodes) for nodes in question.removed.values()):
         yield f"without {counted(count, 'node')}: a quota changes where the fleet takes it from nodes"
+    if world.down:
+        yield f"without {world.down}: its jobs are tried on each other worker by itself, so a job may start on several"
     if world.pools:
         yield f"with nothing in the pools {', '.join(world.pools)}"
 
@@ -212,8 +235,7 @@ def _added(documents: list[Any], spec: FleetSpec, cluster: str, count: int) -> I
 
 def _target(spec: FleetSpec, wanted: str) -> ClusterName:
     known = [cluster.name for cluster in spec.clusters]
-    if wanted and wanted not in known:
-        raise click.BadParameter(f"no cluster {wanted!r}{suggest(wanted, known)}", param_hint="--cluster")
+    _known_cluster(spec, wanted, "--cluster")
     if wanted:
         return ClusterName(wanted)
     if spec.manager:

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -54,7 +54,8 @@ STARTED_AT_ONCE = 2  # more control planes at the same time take longer in sum o
 class Question:
     """What is played. `plan` is the change; `base_plan` is made instead of it, to compare with.
 
-    `jobs` are submitted after the change, and nodes are `removed` with it. `limit` is the time from the change until
+    `jobs` are submitted after the change, as are the workloads that another cluster has `lost`, and nodes are `removed`
+    with it. `limit` is the time from the change until
     something may still move. With `is_until_admitted`, running jobs then end one by one until the submitted ones start.
     """
 
@@ -63,6 +64,7 @@ class Question:
     base_plan: Plan | None = None
     jobs: tuple[AddedJob, ...] = ()
     removed: Removed = field(default_factory=dict)
+    lost: Mapping[ClusterName, tuple[Manifest, ...]] = field(default_factory=dict, repr=False)
     is_until_admitted: bool = False
     limit: timedelta = timedelta(seconds=60)
 
@@ -123,7 +125,7 @@ def play(question: Question, connections: Connections, tell: Tell, report: Repor
 
 def _touched(question: Question, changed: Collection[ClusterName] = ()) -> list[ClusterName]:
     """The clusters of the plan, of the jobs, and those whose nodes `changed`, in the order of the spec."""
-    touched = {*touched_clusters(question.plan), *(job.cluster for job in question.jobs), *changed}
+    touched = {*touched_clusters(question.plan), *(job.cluster for job in question.jobs), *question.lost, *changed}
     if question.base_plan is not None:
         touched |= {*touched_clusters(question.base_plan)}
     known = [cluster.name for cluster in question.spec.clusters]
@@ -149,7 +151,7 @@ def _scene(question: Question, objects: ClusterObjects, connections: Connections
         taken_at=connections.now,
         change=played_change(question.plan, cluster.name),
         base=played_change(base, cluster.name) if base and cluster.name in touched_clusters(base) else None,
-        added=added.workloads,
+        added=(*added.workloads, *question.lost.get(cluster.name, ())),
         removed=tuple(sorted(question.removed.get(cluster.name, ()))) if counts_nodes(objects) else (),
         notes=(*setup_notes(setup), *check_notes(objects), *added.notes),
     )

@@ -1,16 +1,18 @@
 """Changes of the world instead of the fleet: nodes and pools that are gone. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from reconciler.capacity.model import Entry, ObservedCapacity
 from reconciler.capacity.nodes import count, read_node
 from reconciler.errors import KfleetError
-from reconciler.kueue.kinds import GROUP
-from reconciler.kueue.reading import as_text, at
+from reconciler.kueue.kinds import CANONICAL, GROUP
+from reconciler.kueue.reading import as_map, as_text, at
 from reconciler.objects import ClusterName, Manifest
 from reconciler.quantity import ZERO
+from reconciler.simulate.restore import WORKLOAD, holds, key_of_workload
+from reconciler.snapshot.masking import masked_object
 from reconciler.snapshot.model import Amounts, FlavorKey, PoolKey
 from reconciler.snapshot.objects import ClusterObjects, FleetObjects
 from reconciler.spec.enums import CapacitySource
@@ -19,6 +21,8 @@ from reconciler.text import suggest
 
 Removed = Mapping[ClusterName, frozenset[str]]
 MOST_NAMED = 8
+# What a new workload says of itself; everything else is the work of Kueue.
+_SUBMITTED = frozenset({"queueName", "podSets", "priority"})
 
 
 class WhatIfError(KfleetError):
@@ -27,13 +31,17 @@ class WhatIfError(KfleetError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorldChange:
-    """`nodes` are patterns of CLUSTER/NODE or NODE; `pools` are names of pools that have nothing any longer."""
+    """`nodes` are patterns of CLUSTER/NODE or NODE; `pools` are names of pools that have nothing any longer.
+
+    `down` is a worker that does not respond any longer.
+    """
 
     nodes: tuple[str, ...] = ()
     pools: tuple[str, ...] = ()
+    down: ClusterName | None = None
 
     def __bool__(self) -> bool:
-        return bool(self.nodes or self.pools)
+        return bool(self.nodes or self.pools or self.down)
 
 
 def removed_nodes(objects: FleetObjects, patterns: Iterable[str]) -> Removed:
@@ -50,6 +58,37 @@ def removed_nodes(objects: FleetObjects, patterns: Iterable[str]) -> Removed:
         for cluster, node in matching:
             found.setdefault(cluster, set()).add(node)
     return {cluster: frozenset(nodes) for cluster, nodes in found.items()}
+
+
+def lost_workloads(objects: FleetObjects, worker: ClusterName) -> Mapping[ClusterName, tuple[Manifest, ...]]:
+    """The jobs that MultiKueue sent to a worker, as new workloads for each remaining cluster that has their queue."""
+    manager = objects.clusters.get(objects.manager or ClusterName(""))
+    sent = [one for one in (manager.of(GROUP, WORKLOAD) if manager else ()) if _runs_on(one, worker)]
+    if not sent:
+        raise WhatIfError(f"--worker-down {worker}: the manager has no running job there")
+    others = [seen for name, seen in objects.clusters.items() if name not in {worker, objects.manager}]
+    found = {seen.name: tuple(map(_again, _queued(sent, seen))) for seen in others}
+    return {name: workloads for name, workloads in found.items() if workloads}
+
+
+def _runs_on(workload: Manifest, worker: ClusterName) -> bool:
+    return as_text(at(workload, "status", "clusterName")) == worker and holds(workload)
+
+
+def _queued(sent: Iterable[Manifest], seen: ClusterObjects) -> Iterator[Manifest]:
+    queues = {key_of_workload(one) for one in seen.of(GROUP, "LocalQueue")}
+    here = {key_of_workload(one) for one in seen.of(GROUP, WORKLOAD)}
+    for one in sent:
+        namespace, _ = key = key_of_workload(one)
+        if (namespace, as_text(at(one, "spec", "queueName"))) in queues and key not in here:
+            yield one
+
+
+def _again(workload: Manifest) -> Manifest:
+    namespace, name = key_of_workload(workload)
+    content = {key: value for key, value in as_map(workload["spec"]).items() if key in _SUBMITTED}
+    head = {"apiVersion": f"{GROUP}/{CANONICAL}", "kind": WORKLOAD, "metadata": {"namespace": namespace, "name": name}}
+    return masked_object(WORKLOAD, {**head, "spec": content})
 
 
 def counts_nodes(objects: ClusterObjects) -> bool:

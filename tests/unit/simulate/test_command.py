@@ -35,6 +35,7 @@ def fleet_in(folder: Path, *documents: Document) -> tuple[str, str]:
         (("--for", "soon"), SMALL_FLEET, "'soon' is not a duration"),
         (("--until-admitted",), SMALL_FLEET, "--until-admitted is about the jobs of --submit"),
         (("--submit", "JOB", "--cluster", "easst"), SMALL_FLEET, "no cluster 'easst'; did you mean east?"),
+        (("--worker-down", "wst"), SMALL_FLEET, "no cluster 'wst'; did you mean west?"),
         (("--submit", "JOB"), ALONE, "the fleet has no manager, so say where: --cluster one"),
         (("--submit", "NAMESPACE"), SMALL_FLEET, "Namespace is not a kind of job that Kueue queues"),
     ],

@@ -12,12 +12,12 @@ from reconciler.simulate.ends import endings, next_end
 from reconciler.simulate.model import PlayedCluster, Simulation, StartAfter
 from reconciler.simulate.record import simulation_record
 from reconciler.simulate.text import simulation_lines
-from reconciler.simulate.whatif import WhatIfError, changed_capacity, counts_nodes, removed_nodes
+from reconciler.simulate.whatif import WhatIfError, changed_capacity, counts_nodes, lost_workloads, removed_nodes
 from reconciler.snapshot.model import FlavorKey, PoolKey
 from reconciler.snapshot.objects import FleetObjects
 from reconciler.spec.enums import CapacitySource
 from tests.builders import Document, native, observed_flavor, resource_flavor, spec_of
-from tests.unit.view.live_objects import ADMITTED, NOW, condition, live_workload, seen_cluster
+from tests.unit.view.live_objects import ADMITTED, NOW, condition, live_workload, local_queue_of, seen_cluster
 
 EAST, WEST = ClusterName("east"), ClusterName("west")
 READY = {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": {"cpu": "4"}}
@@ -75,6 +75,29 @@ def test_pool_has_nothing_and_an_unknown_one_is_an_error() -> None:
     assert granted(changed_capacity(capacity(cpu="10", pool="8"), SPEC, OBJECTS, {}, ["cineca"])) == ["99", "0"]
     with pytest.raises(WhatIfError, match=r"no such pool was observed.*cineca"):
         changed_capacity(capacity(cpu="10", pool="8"), SPEC, OBJECTS, {}, ["cinecca"])
+
+
+def sent(name: str, worker: str) -> Document:
+    workload = running(name, podSets=[{"name": "main", "count": 2}], priority=5, priorityClassRef={"name": "high"})
+    workload["status"]["clusterName"] = worker
+    return workload
+
+
+def test_jobs_of_a_worker_that_is_down_go_to_each_other_worker_with_their_queue() -> None:
+    hub = seen_cluster("hub", sent("one", "east"), sent("two", "west"), live_workload("waits"))
+    others = [
+        seen_cluster("east", local_queue_of("q")),
+        seen_cluster("west", local_queue_of("q")),
+        seen_cluster("north"),
+    ]
+    objects = FleetObjects(taken_at=NOW, manager=hub.name, clusters={one.name: one for one in (hub, *others)})
+    found = lost_workloads(objects, EAST)
+    assert found.keys() == {WEST}
+    (workload,) = found[WEST]
+    assert workload["metadata"] == {"namespace": "team", "name": "one"}
+    assert workload["spec"] == {"queueName": "main", "podSets": [{"name": "main", "count": 2}], "priority": 5}
+    with pytest.raises(WhatIfError, match="the manager has no running job there"):
+        lost_workloads(objects, ClusterName("north"))
 
 
 def test_kueue_counts_nodes_only_beside_a_topology() -> None:
