@@ -103,7 +103,7 @@ def _read_pools(_context: click.Context, _option: click.Parameter, values: tuple
     type=click.Choice(["text", "json", "markdown"]),
     default="text",
     show_default=True,
-    help="json lists every workload; markdown fits into a comment on a pull request.",
+    help="json is described by schemas/simulate.json; markdown fits into a comment on a pull request.",
 )
 def simulate(
     repo: str,

@@ -1,4 +1,4 @@
-"""A simulation as a JSON record. Pure."""
+"""A simulation as a JSON record, described by schemas/simulate.json. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,9 +7,12 @@ from reconciler.quantity import Quantity
 from reconciler.simulate.compare import team_totals
 from reconciler.simulate.model import Fate, PlayedCluster, PlayedWorkload, Simulation, StartAfter, TeamTotals
 
+FORMAT = "kfleet.dev/simulate/v1"
+
 
 def simulation_record(simulation: Simulation) -> dict[str, Any]:
     return {
+        "format": FORMAT,
         "base": simulation.base,
         "head": simulation.head,
         "takenAt": simulation.taken_at.isoformat(),

@@ -1,5 +1,8 @@
 """Workloads before and after a change, and what is said about them."""
 
+import json
+
+import jsonschema
 import pytest
 
 from reconciler.objects import ClusterName, Gap
@@ -8,10 +11,12 @@ from reconciler.simulate.model import Fate, PlayedCluster, PlayedWorkload, Simul
 from reconciler.simulate.record import simulation_record
 from reconciler.simulate.stand_in import Eviction
 from reconciler.simulate.text import NOTHING, simulation_lines, simulation_markdown
+from reconciler.spec.schema import schema_folder
 from tests.builders import Document
 from tests.unit.view.live_objects import ADMITTED, NOW, condition, live_workload
 
 EAST = ClusterName("east")
+SCHEMA = json.loads((schema_folder() / "simulate.json").read_text())
 WORDS = "Preempted to accommodate a workload (UID: taker, JobUID: UNKNOWN) due to reclamation within the cohort"
 
 
@@ -121,6 +126,7 @@ def test_comment_shows_harm_first_and_folds_the_rest() -> None:
 
 def test_record_has_every_workload_and_what_was_moved_before() -> None:
     record = simulation_record(simulation(CHANGED, notes=("said",)))
+    jsonschema.validate(record, SCHEMA)
     assert record["counts"] == {
         "preempted": 1, "evicted": 0, "restarted": 0, "still pending": 2, "admitted": 1, "keeps running": 1,
         "ended": 0,

@@ -1,8 +1,10 @@
 """Nodes and pools that are gone, and running jobs that end."""
 
+import json
 from datetime import timedelta
 from typing import Any
 
+import jsonschema
 import pytest
 
 from reconciler.capacity.model import Entry, Ledger, ObservedCapacity, Sample, SourceKey
@@ -16,9 +18,11 @@ from reconciler.simulate.whatif import WhatIfError, changed_capacity, counts_nod
 from reconciler.snapshot.model import FlavorKey, PoolKey
 from reconciler.snapshot.objects import FleetObjects
 from reconciler.spec.enums import CapacitySource
+from reconciler.spec.schema import schema_folder
 from tests.builders import Document, native, observed_flavor, resource_flavor, spec_of
 from tests.unit.view.live_objects import ADMITTED, NOW, condition, live_workload, local_queue_of, seen_cluster
 
+SCHEMA = json.loads((schema_folder() / "simulate.json").read_text())
 EAST, WEST = ClusterName("east"), ClusterName("west")
 READY = {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": {"cpu": "4"}}
 SPEC = spec_of(observed_flavor("cpu", "nodes", nodeLabels={"class": "cpu"}))
@@ -168,4 +172,6 @@ def test_start_of_submitted_jobs_is_said(start: StartAfter, text: str) -> None:
     cluster = PlayedCluster(name=EAST, release="v0.19.0", played="0.19.0", workloads=(), start=start)
     simulation = Simulation(base="a", head="b", taken_at=NOW, clusters=(cluster,))
     assert f"  {text}" in [*simulation_lines(simulation)]
-    assert simulation_record(simulation)["clusters"][0]["start"]["ends"] == list(start.ends)
+    record = simulation_record(simulation)
+    jsonschema.validate(record, SCHEMA)
+    assert record["clusters"][0]["start"]["ends"] == list(start.ends)
