@@ -11,7 +11,7 @@ PYTEST_ARGS ?=
 # Where Python may not keep what it compiled, every process compiles 1,000 modules again, and pytest all tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo unit shuffled test soak coverage mutants mutants-apply check docs format bench screenshots lock clean
+.PHONY: help demo unit shuffled test soak coverage mutants mutants-apply check docs format bench screenshots lock dist chart sbom clean
 
 help:
 	@echo "make demo    a real fleet on this machine: a commit, an apply, and jobs on the workers (KEEP=1 keeps it)"
@@ -26,6 +26,9 @@ help:
 	@echo "make docs    write the files that are generated: docs/lint.md, docs/reference.md, deploy/*/rights.yaml"
 	@echo "make bench   measurements, as ratios"
 	@echo "make screenshots  pictures of the page in docs/images, from the example view"
+	@echo "make dist    the wheel and the sdist in dist/, the same bytes for the same commit"
+	@echo "make chart   lint the Helm chart and pack it into dist/ (HELM=, default: the helm on the PATH)"
+	@echo "make sbom    the parts that an installation has, as CycloneDX, in dist/"
 	@echo "make format  write the format instead of checking it"
 	@echo "make lock    choose new versions for requirements.lock"
 
@@ -95,6 +98,22 @@ screenshots: $(READY)
 lock: $(READY)
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --annotation-style line \
 	  --extra sandbox --group dev --no-header --output-file requirements.lock pyproject.toml
+
+# The time of the commit instead of now; hatchling sorts files and leaves out modes.
+dist: $(READY)
+	@rm -f dist/kfleet-*.whl dist/kfleet-*.tar.gz
+	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m hatchling build -d dist
+
+HELM ?= helm
+chart: $(READY)
+	@$(HELM) lint --strict deploy/chart
+	@version=$$($(BIN)/python deploy/version.py --semver) && \
+	  $(HELM) package deploy/chart --version "$$version" --app-version "$$version" --destination dist
+
+sbom: $(READY)
+	@mkdir -p dist
+	@$(BIN)/uv tool run --quiet --from cyclonedx-bom==7.5.0 cyclonedx-py requirements deploy/requirements.lock \
+	  --output-reproducible -o dist/kfleet.cdx.json
 
 clean:
 	rm -rf $(VENV) build dist

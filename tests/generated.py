@@ -8,7 +8,7 @@ from reconciler.cli.bootstrap import objects_text
 from reconciler.cli.explain_text import reference_markdown
 from reconciler.lint.docs import rules_markdown
 from reconciler.objects import Manifest
-from reconciler.plan.rbac import account_objects, kubestellar_objects, skypilot_objects
+from reconciler.plan.rbac import Places, account_objects, kubestellar_objects, member_objects, skypilot_objects
 from reconciler.spec.enums import Role
 from reconciler.spec.schema_bundle import bundled_schema
 from tests.support import ROOT
@@ -18,10 +18,32 @@ def _rights(comment: str, objects: Callable[[], Iterable[Manifest]]) -> Callable
     return lambda: f"# {comment}\n{objects_text(objects())}"
 
 
+CHART_PLACES = Places(own="OWN-NAMESPACE", kueue="KUEUE-NAMESPACE")
+CHART_VALUES = {CHART_PLACES.own: "{{ .Release.Namespace }}", CHART_PLACES.kueue: "{{ .Values.rights.kueueNamespace }}"}
+
+
+def chart_rights() -> str:
+    """The permissions of the chart. Helm makes the namespace of a release itself."""
+    groups = {
+        "create": account_objects(Role.MANAGER, CHART_PLACES)[1:],
+        "kubestellar": kubestellar_objects(CHART_PLACES),
+        "members": member_objects(),
+        "skypilot": skypilot_objects(),
+    }
+    text = "{{- /* Generated from reconciler/plan/rbac.py: make docs */}}\n" + "".join(
+        f"{{{{- if .Values.rights.{name} }}}}\n{objects_text(objects)}{{{{- end }}}}\n"
+        for name, objects in groups.items()
+    )
+    for placeholder, value in CHART_VALUES.items():
+        text = text.replace(placeholder, value)
+    return text
+
+
 GENERATED: Mapping[str, Callable[[], str]] = {
     "docs/lint.md": rules_markdown,
     "docs/reference.md": reference_markdown,
     "schemas/kfleet.json": lambda: json.dumps(bundled_schema(), indent=2) + "\n",
+    "deploy/chart/templates/rights.yaml": chart_rights,
     "deploy/base/rights.yaml": _rights("Written by: kfleet bootstrap manager", lambda: account_objects(Role.MANAGER)),
     "deploy/worker/rights.yaml": _rights(
         "Written by: kfleet bootstrap worker NAME", lambda: account_objects(Role.WORKER)

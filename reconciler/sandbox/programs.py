@@ -132,6 +132,11 @@ def _argocd() -> Program:
     )
 
 
+def _helm() -> Program:
+    """No part of a sandbox: tests have it render the chart."""
+    return Program("helm", SOURCES / "helm", target="helm.sh/helm/v4/cmd/helm", minutes=2)
+
+
 PROGRAMS: Mapping[str, Program] = {
     program.name: program
     for program in (
@@ -143,5 +148,6 @@ PROGRAMS: Mapping[str, Program] = {
         Program("kubestellar", SOURCES / "kubestellar", minutes=1.5),
         _work_agent(),
         _argocd(),
+        _helm(),
     )
 }

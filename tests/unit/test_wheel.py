@@ -116,8 +116,9 @@ def test_wheel_holds_the_files_of_the_page(program: Path) -> None:
     }
 
 
-def test_wheel_knows_its_version(run: Run) -> None:
-    assert json.loads(run("version", "-o", "json").stdout)["kfleet"] == distribution("kfleet").version
+def test_wheel_knows_its_version(program: Path, run: Run) -> None:
+    (wheel,) = (program.parent.parent.parent / "dist").glob("*.whl")
+    assert json.loads(run("version", "-o", "json").stdout)["kfleet"] == wheel.name.split("-")[1]
     assert "_KFLEET_COMPLETE" in run("completion", "bash").stdout
 
 

@@ -5,10 +5,12 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from version import NEXT
 
 from reconciler.objects import Manifest
 from reconciler.plan.rbac import account_objects, kubestellar_objects, member_objects, skypilot_objects
 from reconciler.spec.enums import Role
+from tests import fast_yaml
 from tests.support import ROOT
 from tests.unit.deploy.kustomized import DEPLOY, written
 
@@ -31,10 +33,13 @@ def test_rights_of_deploy_are_what_the_code_says(folder: str, objects: tuple[Man
     assert written(path) == [*objects], "run: make docs"
 
 
-def test_image_of_deploy_has_the_version_of_the_project() -> None:
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+def test_image_of_deploy_has_the_version_of_the_release_to_come() -> None:
     files = [*DEPLOY.rglob("*.yaml"), DEPLOY / "Dockerfile"]
-    assert {found for path in files for found in re.findall(r"kfleet:(\S+)", path.read_text())} == {version}
+    assert {found for path in files for found in re.findall(r"kfleet:(\S+)", path.read_text())} == {NEXT}
+    chart = fast_yaml.safe_load((DEPLOY / "chart" / "Chart.yaml").read_text())
+    assert (chart["version"], chart["appVersion"]) == (NEXT, NEXT)
+    assert f"ARG VERSION={NEXT}" in (DEPLOY / "Dockerfile").read_text()
+    assert f"\n## {NEXT} " in (ROOT / "CHANGELOG.md").read_text()
 
 
 def test_requirements_of_the_image_are_a_part_of_the_lock() -> None:
