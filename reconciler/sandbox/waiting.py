@@ -11,6 +11,7 @@ from threading import Event
 
 from reconciler.clients.kubernetes import ApiServer
 from reconciler.errors import ClusterError, SandboxError
+from reconciler.sandbox.limits import explain_limit
 from reconciler.sandbox.processes import Part, is_alive, last_lines
 
 # Below the range that kernels hand out to outgoing connections, so that no other process takes the port of a
@@ -58,13 +59,16 @@ def wait_for(part: Part, is_ready: Callable[[], bool], is_abandoned: Event) -> N
         if is_abandoned.is_set():
             raise SandboxError(part.name, "was not waited for")
         if not is_alive(part):
+            end = last_lines(part.log)
             raise SandboxError(
-                part.name, f"ended while it was starting; the end of {part.log}:\n{last_lines(part.log)}"
+                part.name, f"ended while it was starting; the end of {part.log}:\n{end}", explain_limit(end)
             )
         if time.monotonic() > deadline:
+            end = last_lines(part.log)
             raise SandboxError(
                 part.name,
-                f"not ready after {READY_TIMEOUT.seconds} s; the end of {part.log}:\n{last_lines(part.log)}",
+                f"not ready after {READY_TIMEOUT.seconds} s; the end of {part.log}:\n{end}",
+                explain_limit(end),
             )
         time.sleep(POLL)
 

@@ -11,31 +11,9 @@ import pytest
 from reconciler.errors import SandboxError
 from reconciler.sandbox.build import GO_PACKAGE, BuildProgress, build_programs, find_go
 from reconciler.sandbox.programs import PROGRAMS, Program
+from tests.cluster.sandbox.conftest import GOOD
 
 pytestmark = pytest.mark.usefixtures("loopback")
-
-
-GOOD = 'package main\n\nfunc main() { println("hello") }\n'
-
-
-@pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache of our own; Go itself, its modules and its compiled packages stay where they were."""
-    go = find_go()
-    go_cache = subprocess.run([go, "env", "GOCACHE"], capture_output=True, text=True, check=True).stdout.strip()
-    monkeypatch.setenv("PATH", f"{go.parent}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setenv("GOCACHE", go_cache)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "kfleet" / "sandbox"
-
-
-@pytest.fixture
-def program(tmp_path: Path) -> Program:
-    source = tmp_path / "source"
-    source.mkdir()
-    (source / "go.mod").write_text("module example.test/hello\n\ngo 1.26.0\n")
-    (source / "main.go").write_text(GOOD)
-    return Program("hello", source)
 
 
 def kept(cache: Path) -> list[str]:
@@ -47,7 +25,12 @@ def test_build_makes_a_program_once(cache: Path, program: Program) -> None:
     build_programs([program], seen.append)
     answer = subprocess.run([program.binary], capture_output=True, text=True, check=True)
     assert answer.stderr == "hello\n"
-    assert seen[0].step == "fetching modules" and seen[-1].step.startswith("built in")
+    assert [progress.step for progress in seen[:3]] == [
+        "looking for a release",
+        "compiling it, because the list of releases does not name it",
+        "fetching modules",
+    ]
+    assert seen[-1].step.startswith("built in")
     count = len(seen)
     build_programs([program], seen.append)
     assert len(seen) == count

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -17,8 +18,9 @@ from reconciler.errors import SandboxError
 from reconciler.sandbox import fleet as sandbox_fleet
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.options import SandboxOptions
-from reconciler.sandbox.processes import is_alive
+from reconciler.sandbox.processes import Part, is_alive, start
 from reconciler.sandbox.state import list_sandboxes, load_state
+from reconciler.sandbox.waiting import wait_for
 from tests.support import ROOT, Kfleet, eventually, kfleet_program
 
 pytestmark = pytest.mark.usefixtures("loopback")
@@ -148,6 +150,33 @@ def test_up_shows_why_a_part_ended(sandbox_up: SandboxUp, unique: str) -> None:
     with pytest.raises(SandboxError, match="etcd: ended while it was starting") as failure:
         running.restart("etcd")
     assert "member" in str(failure.value)
+
+
+def test_part_that_ends_at_a_limit_of_the_machine_says_how_to_raise_it(tmp_path: Path) -> None:
+    script = 'echo "couldn\'t initialize inotify: too many open files"; exit 1'
+    part = start(Part("worker20/kueue", ("/bin/sh", "-c", script), tmp_path / "kueue.log"))
+    with pytest.raises(SandboxError, match="worker20/kueue: ended while it was starting") as failure:
+        wait_for(part, lambda: False, Event())
+    limit = Path("/proc/sys/fs/inotify/max_user_instances").read_text().strip()
+    assert f"fs.inotify.max_user_instances ({limit})" in failure.value.hint
+    assert "sudo sysctl fs.inotify.max_user_instances=1024" in failure.value.hint
+
+
+def test_parts_can_be_stopped_and_started_by_hand(sandbox_up: SandboxUp, kfleet: Kfleet, unique: str) -> None:
+    running = sandbox_up(bare(unique))
+    parts = ("manager/kube-scheduler", "manager/kube-apiserver")
+    stopped = kfleet("sandbox", "stop", *parts, "--name", unique)
+    assert stopped.stdout == "manager/kube-scheduler is stopped\nmanager/kube-apiserver is stopped\n"
+    assert not any(is_alive(running.state.part(part)) for part in parts)
+    assert "was not running" in kfleet("sandbox", "stop", parts[0], "--name", unique).stdout
+    status = kfleet("sandbox", "status", "--name", unique)
+    assert status.returncode == 1 and f"kfleet sandbox start {parts[1]}" in status.stderr
+    started = kfleet("sandbox", "start", parts[1], parts[0], "nats", "--name", unique)
+    assert started.stdout.splitlines()[1:] == ["manager/kube-scheduler is started", "nats is running already"]
+    assert running.api("manager").get("/version")["major"] == "1"
+    unknown = kfleet("sandbox", "stop", "manager/kueue", "nats", "--name", unique)
+    assert unknown.returncode == 1 and "no part 'manager/kueue': there are: " in unknown.stderr
+    assert is_alive(running.state.part("nats"))
 
 
 def test_interrupted_up_leaves_nothing(unique: str) -> None:
