@@ -1,6 +1,5 @@
 """Committed files that are generated from the code. `make docs` writes all of them, and a test compares each."""
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from reconciler.lint.docs import rules_markdown
 from reconciler.objects import Manifest
 from reconciler.plan.rbac import Places, account_objects, kubestellar_objects, member_objects, skypilot_objects
 from reconciler.spec.enums import Role
-from reconciler.spec.schema_bundle import bundled_schema
+from reconciler.spec.schema_bundle import schema_text
 from tests.support import ROOT
 
 
@@ -42,7 +41,7 @@ def chart_rights() -> str:
 GENERATED: Mapping[str, Callable[[], str]] = {
     "docs/lint.md": rules_markdown,
     "docs/reference.md": reference_markdown,
-    "schemas/kfleet.json": lambda: json.dumps(bundled_schema(), indent=2) + "\n",
+    "schemas/kfleet.json": schema_text,
     "deploy/chart/templates/rights.yaml": chart_rights,
     "deploy/base/rights.yaml": _rights("Written by: kfleet bootstrap manager", lambda: account_objects(Role.MANAGER)),
     "deploy/worker/rights.yaml": _rights(

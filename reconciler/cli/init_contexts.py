@@ -172,14 +172,32 @@ def choose(contexts: Contexts, manager: str, workers: Sequence[str]) -> InitChoi
     return InitChoice(tuple(map(RoleChoice, cluster_names(chosen), roles, chosen)), doubles)
 
 
-def _check_options(contexts: Contexts, manager: str, workers: Sequence[str]) -> None:
+def choose_standalones(contexts: Contexts, names: Sequence[str]) -> InitChoice:
+    """Make each of the contexts a cluster that runs its own jobs."""
+    names = tuple(dict.fromkeys(names))
+    if problems := _unknown(contexts, [("--standalone", name) for name in names]):
+        raise ExceptionGroup("options", [KfleetError(problem) for problem in problems])
+    pool = _one_per_cluster(contexts, names)
+    _check_clusters(contexts, pool, names)
+    return InitChoice(tuple(map(RoleChoice, cluster_names(names), [Role.STANDALONE] * len(names), names)), ())
+
+
+def distinct(contexts: Contexts) -> tuple[str, ...]:
+    """Return one context for each cluster."""
+    return _one_per_cluster(contexts, [contexts.current] if contexts.current else [])
+
+
+def _unknown(contexts: Contexts, options: Iterable[tuple[str, str]]) -> list[str]:
     names = [each.name for each in contexts.known]
-    options = [("--manager", manager), *(("--worker", worker) for worker in workers)]
-    problems = [
+    return [
         f"{option}: no context {quote_value(name)} in the kubeconfig{instead(name, names)}"
         for option, name in options
         if name and name not in names
     ]
+
+
+def _check_options(contexts: Contexts, manager: str, workers: Sequence[str]) -> None:
+    problems = _unknown(contexts, [("--manager", manager), *(("--worker", worker) for worker in workers)])
     if manager in workers:
         problems.append(f"--worker: {quote_value(manager)} is the manager: a manager cannot be its own worker")
     if problems:

@@ -7,6 +7,7 @@ import yaml
 
 from reconciler.cli.init_contexts import RoleChoice
 from reconciler.kueue.kinds import NEWEST
+from reconciler.spec.enums import Role
 from reconciler.spec.schema import KFLEET_VERSION
 
 QUEUE = "batch"
@@ -19,13 +20,13 @@ _YAML_WORDS = frozenset(("true", "false", "yes", "no", "on", "off", "null", "y",
 
 def starter_files(fleet: str, members: Sequence[RoleChoice], schema: str) -> Mapping[str, str]:
     """Return the text of each file by its name. `schema` is the path of kfleet.json for editors, or empty."""
-    is_single = len(members) == 1
+    has_workers = any(member.role is Role.WORKER for member in members)
     texts = {
         "fleet.yaml": _FLEET.format(version=KFLEET_VERSION, name=_scalar(fleet)),
-        "clusters.yaml": _clusters(members, is_single=is_single),
+        "clusters.yaml": _clusters(members, has_workers=has_workers),
         "flavors.yaml": _FLAVORS.format(version=KFLEET_VERSION, flavor=FLAVOR),
-        "queues.yaml": _queues(is_single=is_single),
-        "tenants.yaml": _tenants(is_single=is_single),
+        "queues.yaml": _queues(has_workers=has_workers),
+        "tenants.yaml": _tenants(has_workers=has_workers, is_single=len(members) == 1),
     }
     modeline = f"# yaml-language-server: $schema={schema}\n" if schema else ""
     return {name: modeline + text for name, text in texts.items()}
@@ -48,8 +49,9 @@ spec:
 """
 
 
-def _clusters(members: Sequence[RoleChoice], *, is_single: bool) -> str:
-    head = _ONE_CLUSTER if is_single else _SEVERAL_CLUSTERS
+def _clusters(members: Sequence[RoleChoice], *, has_workers: bool) -> str:
+    several = _SEVERAL_CLUSTERS if has_workers else _STANDALONE_CLUSTERS
+    head = _ONE_CLUSTER if len(members) == 1 else several
     documents = [
         _CLUSTER.format(
             version=KFLEET_VERSION, name=_scalar(member.name), role=member.role, context=_scalar(member.context)
@@ -65,6 +67,9 @@ _ONE_CLUSTER = """\
 """
 _SEVERAL_CLUSTERS = """\
 # The clusters. Jobs are submitted to the manager, which dispatches them to the workers.
+"""
+_STANDALONE_CLUSTERS = """\
+# The clusters. Each accepts jobs and runs them itself; the same queues and teams are on all of them.
 """
 _CLUSTERS_NEXT = """\
 #
@@ -113,9 +118,9 @@ spec:
 """
 
 
-def _queues(*, is_single: bool) -> str:
-    where = "each cluster that runs its jobs" if is_single else "the manager and on each worker"
-    dispatch = "" if is_single else f"  dispatch: multikueue {_DISPATCH}\n"
+def _queues(*, has_workers: bool) -> str:
+    where = "the manager and on each worker" if has_workers else "each cluster that runs its jobs"
+    dispatch = "" if not has_workers else f"  dispatch: multikueue {_DISPATCH}\n"
     return _QUEUES.format(version=KFLEET_VERSION, queue=QUEUE, flavor=FLAVOR, where=where, dispatch=dispatch)
 
 
@@ -142,8 +147,9 @@ spec:
 """
 
 
-def _tenants(*, is_single: bool) -> str:
-    where = "the cluster" if is_single else "the manager and on each worker"
+def _tenants(*, has_workers: bool, is_single: bool) -> str:
+    alone = "the cluster" if is_single else "each cluster"
+    where = "the manager and on each worker" if has_workers else alone
     return _TENANTS.format(version=KFLEET_VERSION, team=TEAM, queue=QUEUE, where=where)
 
 
@@ -165,6 +171,19 @@ metadata:
 spec:
   namespaces: [{team}]
   queue: {queue}
+"""
+
+PRE_COMMIT = """\
+# Runs `kfleet validate` before each commit: pipx install pre-commit && pre-commit install
+repos:
+- repo: local
+  hooks:
+  - id: kfleet-validate
+    name: kfleet validate
+    entry: kfleet validate{option}
+    language: system
+    files: \\.(ya?ml|json)$
+    pass_filenames: false
 """
 
 

@@ -18,8 +18,9 @@ _DOCUMENTATION = re.compile(
 )
 _IDENTITY = ("apiversion", "kind")
 NO_FOLDER_HINT = "kfleet init writes a first fleet; --path names another folder"
-# Git's own files, and the folders from which a mounted ConfigMap links.
-_NEVER_MEANT = (".git", "..")
+SCHEMA_FILE = ".kfleet.schema.json"  # beside the documents, for editors
+# Git's own files, the folders from which a mounted ConfigMap links, and files that kfleet or pre-commit wrote.
+_NEVER_MEANT = (".git", "..", SCHEMA_FILE, ".pre-commit-config.yaml")
 
 
 @dataclass(frozen=True, slots=True)

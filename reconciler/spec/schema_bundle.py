@@ -4,6 +4,7 @@ Decision: a document is checked by the schema of its own kind, chosen with if an
 mistyped field as a failure of all kinds, at the whole document.
 """
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -33,6 +34,26 @@ def bundled_schema() -> dict[str, Any]:
         ],
         "$defs": {kind: _local(read_schema(name), kind) for kind, name in _PARTS.items()},
     }
+
+
+def kind_schema(kind: str) -> dict[str, Any]:
+    """Return the schema of one kind, with the files that it refers to as definitions."""
+    own: dict[str, Any] = _local(read_schema(FILES[kind]), kind)
+    found, waiting = {}, [kind]
+    while waiting:
+        name = waiting.pop()
+        found[name] = _local(read_schema(_PARTS[name]), name)
+        waiting += {other for other in _PARTS if f'"#/$defs/{other}/' in json.dumps(found[name])} - set(found)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **{key: value for key, value in own.items() if key != "$defs"},
+        "$defs": found,
+    }
+
+
+def schema_text(kind: str = "") -> str:
+    """Return the schema of all documents, or of one kind, as a file has it."""
+    return json.dumps(kind_schema(kind) if kind else bundled_schema(), indent=2) + "\n"
 
 
 def _case(kind: str) -> dict[str, Any]:

@@ -1,5 +1,10 @@
+import json
+import os
+import pty
 import re
+import shlex
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,10 +14,12 @@ from reconciler.clients.working_tree import read_folder
 from reconciler.pipeline.load import Revision, load_files
 from reconciler.pipeline.render import render_offline, write_offline
 from reconciler.spec.enums import Dispatch, Role
-from tests.support import ROOT, Kfleet
+from reconciler.spec.schema_bundle import bundled_schema
+from tests import fast_yaml
+from tests.support import ROOT, Kfleet, kfleet_program, read_until
 from tests.unit.kubeconfigs import SECRETS, kubeconfig, move_home
 
-FILES = ["clusters.yaml", "flavors.yaml", "fleet.yaml", "queues.yaml", "tenants.yaml"]
+FILES = [".kfleet.schema.json", "clusters.yaml", "flavors.yaml", "fleet.yaml", "queues.yaml", "tenants.yaml"]
 ODD = {
     "arn:aws:eks:eu-west-1:123:cluster/prod": "prod-2",
     "gke_p_z_name": "name",
@@ -151,6 +158,7 @@ def test_init_tells_what_it_wrote_and_what_comes_next(capsys: pytest.CaptureFixt
         "wrote fleet/flavors.yaml\n"
         "wrote fleet/queues.yaml\n"
         "wrote fleet/tenants.yaml\n"
+        "wrote fleet/.kfleet.schema.json\n"
         "\n"
         "Next:\n"
         "  kfleet validate       check the files\n"
@@ -186,16 +194,94 @@ def test_init_explains_only_what_exists(capsys: pytest.CaptureFixture[str]) -> N
     assert [topic for topic in topics if execute(["explain", topic]) != 0] == []
 
 
-def test_init_names_the_schema_only_where_it_is(tmp_path: Path) -> None:
+def test_init_names_a_schema_that_is_there(tmp_path: Path) -> None:
     kubeconfig(Path("home/.kube/config"), ["a"])
     assert execute(["init"]) == 0
-    assert "$schema" not in Path("fleet/fleet.yaml").read_text()
+    first = Path("fleet/fleet.yaml").read_text().splitlines()[0]
+    assert first == "# yaml-language-server: $schema=.kfleet.schema.json"
+    assert json.loads(Path("fleet/.kfleet.schema.json").read_text()) == bundled_schema()
+    assert written().findings == ()
     (tmp_path / "repo/schemas").mkdir(parents=True)
     (tmp_path / "repo/schemas/kfleet.json").write_text("{}")
     assert execute(["init", "--into", "repo/fleet"]) == 0
     first = (tmp_path / "repo/fleet/queues.yaml").read_text().splitlines()[0]
     assert first == "# yaml-language-server: $schema=../schemas/kfleet.json"
+    assert not (tmp_path / "repo/fleet/.kfleet.schema.json").exists()
     written("repo/fleet")
+
+
+def test_init_makes_several_standalone_clusters() -> None:
+    kubeconfig(Path("home/.kube/config"), ["a", "b", "c"], current="c")
+    assert execute(["init", "--standalone", "a", "--standalone", "b"]) == 0
+    computed = written()
+    assert roles(computed) == {"a": Role.STANDALONE, "b": Role.STANDALONE}
+    assert [queue.dispatch for queue in computed.spec.queues] == [Dispatch.NONE]
+    assert "worker" not in "".join(Path(f"fleet/{name}").read_text() for name in FILES if name.endswith("yaml"))
+
+
+def test_init_writes_a_configuration_for_pre_commit(capsys: pytest.CaptureFixture[str]) -> None:
+    kubeconfig(Path("home/.kube/config"), ["a"])
+    assert execute(["init", "--into", "queues", "--pre-commit"]) == 0
+    assert "wrote .pre-commit-config.yaml\n" in capsys.readouterr().out
+    (hook,) = fast_yaml.safe_load(Path(".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
+    assert hook["entry"] == "kfleet validate --path queues" and re.search(hook["files"], "queues/a.yaml")
+    assert execute(shlex.split(hook["entry"])[1:]) == 0
+    Path("queues/queues.yaml").write_text("kind: Queue")
+    assert execute(shlex.split(hook["entry"])[1:]) == 1
+
+
+def test_init_keeps_a_configuration_of_pre_commit_that_exists(capsys: pytest.CaptureFixture[str]) -> None:
+    kubeconfig(Path("home/.kube/config"), ["a"])
+    Path(".pre-commit-config.yaml").write_text("repos: []\n")
+    assert execute(["init", "--pre-commit"]) == 0
+    assert Path(".pre-commit-config.yaml").read_text() == "repos: []\n"
+    assert "exists: add this to it:" in capsys.readouterr().err
+
+
+def test_hooks_of_the_project_call_what_exists() -> None:
+    for hook in fast_yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text()):
+        program, *arguments = shlex.split(hook["entry"])
+        assert program == "kfleet" and execute([*arguments, "--path", "fleet", "--repo", str(ROOT)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("answers", "want"),
+    [
+        ("\n\n\n\n", {"b": Role.MANAGER, "a": Role.WORKER, "c": Role.WORKER}),
+        ("y\nc\na\nn\n", {"c": Role.MANAGER, "a": Role.WORKER}),
+        ("n\n\nn\n", dict.fromkeys(("a", "b", "c"), Role.STANDALONE)),
+        ("n\na c\ny\n", {"a": Role.STANDALONE, "c": Role.STANDALONE}),
+    ],
+    ids=["all defaults", "manager and worker", "all standalone", "some standalone"],
+)
+def test_init_asks_on_a_terminal(tmp_path: Path, answers: str, want: dict[str, Role]) -> None:
+    kubeconfig(Path("home/.kube/config"), ["a", "b", "c"], current="b")
+    assert "Contexts: a, b, c" in typed(tmp_path, answers, "init")
+    assert roles(written()) == want
+    assert Path(".pre-commit-config.yaml").exists() == answers.endswith("y\n")
+
+
+@pytest.mark.parametrize("arguments", [("--manager", "a", "--no-pre-commit"), ("--no-input",)])
+def test_init_asks_nothing_that_options_say(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    kubeconfig(Path("home/.kube/config"), ["a", "b"], current="a")
+    shown = typed(tmp_path, "", "init", *arguments)
+    assert "?" not in shown and "Contexts:" not in shown
+    assert roles(written()) == {"a": Role.MANAGER, "b": Role.WORKER}
+
+
+def typed(home: Path, answers: str, *arguments: str) -> str:
+    """Run the command at a terminal, and type the answers ahead."""
+    ours, theirs = pty.openpty()
+    os.write(ours, answers.encode())
+    settings = os.environ | {"HOME": str(home / "home"), "TERM": "dumb"}
+    process = subprocess.Popen(
+        [kfleet_program(), *arguments], cwd=home, stdin=theirs, stdout=theirs, stderr=theirs, env=settings
+    )
+    os.close(theirs)
+    shown = read_until(ours)
+    os.close(ours)
+    assert process.wait(timeout=60) == 0, shown
+    return shown
 
 
 def test_init_writes_files_that_others_may_read() -> None:

@@ -191,3 +191,18 @@ def test_init_refuses_more_workers_than_multikueue_takes(capsys: pytest.CaptureF
     chosen = [part for name in names[1:21] for part in ("--worker", name)]
     assert execute(["init", *chosen]) == 0
     assert Path("fleet/clusters.yaml").read_text().count("role: worker") == 20
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("--standalone", "a", "--manager", "b"), "has a manager with workers, or standalone clusters only"),
+        (("--standalone", "c"), "--standalone: no context 'c' in the kubeconfig"),
+        (("--standalone", "a", "--standalone", "also-a"), "points to the same cluster as"),
+    ],
+)
+def test_init_refuses_standalone_clusters_that_cannot_be(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], problem: str
+) -> None:
+    kubeconfig(Path("home/.kube/config"), ["a", "b", "also-a"], clusters=["one", "two", "one"])
+    assert problem in refused(capsys, *arguments)
