@@ -41,7 +41,7 @@ COMMANDS: Mapping[str, str] = {
     "render": "Print the Kubernetes objects of each cluster, in the API version that its Kueue serves.",
     "run": "Run the controller: watch the repository and the clusters, and reconcile them.",
     "sandbox": "Run a real fleet on this machine, without containers.",
-    "schema": "Print the JSON Schema of fleet documents, for editors and other tools.",
+    "schema": "Print the JSON Schema of all fleet documents, or of one kind.",
     "simulate": "Play a change with a real Kueue on this machine: who is admitted, preempted, or still waits.",
     "snapshot": "Record what the clusters and message buses answer, for --snapshot of other commands.",
     "status": "Show the status of each cluster: reachability, versions, objects, health issues.",

@@ -14,6 +14,8 @@ from tests.cluster.deploy.test_manifests import pods
 from tests.unit.deploy.charted import CHART, charted, helm
 from tests.unit.deploy.kustomized import combined, kustomized
 
+pytestmark = pytest.mark.usefixtures("loopback")
+
 HASHED = re.compile(r"^kfleet-source-[a-z0-9]{10}$")
 ADDED = ("page.create", "webhook.create", "serviceMonitor.create", "rights.kubestellar", "rights.members")
 COMPONENTS = ("page", "webhook", "monitoring", "kubestellar", "members", "skypilot")
