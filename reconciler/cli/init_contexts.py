@@ -177,14 +177,14 @@ def choose_standalones(contexts: Contexts, names: Sequence[str]) -> InitChoice:
     names = tuple(dict.fromkeys(names))
     if problems := _unknown(contexts, [("--standalone", name) for name in names]):
         raise ExceptionGroup("options", [KfleetError(problem) for problem in problems])
-    pool = _one_per_cluster(contexts, names)
+    pool = one_per_cluster(contexts, names)
     _check_clusters(contexts, pool, names)
     return InitChoice(tuple(map(RoleChoice, cluster_names(names), [Role.STANDALONE] * len(names), names)), ())
 
 
 def distinct(contexts: Contexts) -> tuple[str, ...]:
     """Return one context for each cluster."""
-    return _one_per_cluster(contexts, [contexts.current] if contexts.current else [])
+    return one_per_cluster(contexts, [contexts.current] if contexts.current else [])
 
 
 def _unknown(contexts: Contexts, options: Iterable[tuple[str, str]]) -> list[str]:
