@@ -6,7 +6,7 @@ from dataclasses import replace
 from reconciler.plan.model import Refused
 from tests.soak.record import JobRecord
 from tests.soak.walk import HASTY, Walk
-from tests.soak.wanted import KUBESTELLAR, MANAGER, MULTIKUEUE, SENT, WORKERS
+from tests.soak.wanted import KUBESTELLAR, MANAGER, MULTIKUEUE, SENT, WORKERS, Wanted
 
 # One that is there while something is tried that must not touch it.
 LONG_JOB = 40
@@ -69,22 +69,31 @@ def revert(walk: Walk) -> None:
 
 def exchange_roles(walk: Walk) -> None:
     """A worker is the manager now, says git. While jobs of the former manager run, nothing may come of it."""
-    if walk.frozen or walk.wanted.workers != WORKERS or walk.wanted.drains:
+    worker = walk.chance.choice(WORKERS)
+    _lose_manager(walk, replace(walk.wanted, manager=worker), f"with {worker} as the manager")
+
+
+def dissolve(walk: Walk) -> None:
+    """There is no manager any more, says git. While its jobs run, nothing may come of it."""
+    _lose_manager(walk, replace(walk.wanted, is_dissolved=True), "without a manager")
+
+
+def _lose_manager(walk: Walk, changed: Wanted, how: str) -> None:
+    if walk.frozen or walk.killed or walk.wanted.workers != WORKERS or walk.wanted.drains:
         return
-    record = JobRecord(f"{walk.fleet}-{SENT[0]}", walk.next_name(), MANAGER)
-    before, swapped = walk.wanted, replace(walk.wanted, manager=walk.chance.choice(WORKERS))
+    record, before = JobRecord(f"{walk.fleet}-{SENT[0]}", walk.next_name(), MANAGER), walk.wanted
     walk.heal()
-    if not walk.submit_job(record, 1, LONG_JOB) or not _await_running(record):
+    if not walk.submit_job(record, 1, LONG_JOB) or not _await_running(walk, record):
         return
-    walk.write(swapped)
+    walk.write(changed)
     if walk.controller is None:
         code, text = walk.kfleet("apply", *HASTY)
-        walk.say(f"apply with {swapped.manager} as the manager: exit {code}")
+        walk.say(f"apply {how}: exit {code}")
         if code != 3 or ANOTHER_MANAGER not in text:
-            walk.recorder.report(f"apply with another manager while jobs run: exit {code}\n{text}")
+            walk.recorder.report(f"apply {how} while jobs run: exit {code}\n{text}")
     else:
         time.sleep(6)
-        walk.say(f"{swapped.manager} was the manager in git for a moment")
+        walk.say(f"for a moment git was {how}")
     walk.write(before)
 
 
@@ -106,9 +115,11 @@ def add_second_name(walk: Walk) -> None:
     walk.write(before)
 
 
-def _await_running(record: JobRecord) -> bool:
+def _await_running(walk: Walk, record: JobRecord) -> bool:
     deadline = time.monotonic() + 20
     while not record.running and time.monotonic() < deadline:
+        if walk.is_downsynced and walk.controller is None:
+            walk.apply()  # which places jobs
         time.sleep(0.2)
     return bool(record.running)
 

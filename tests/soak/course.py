@@ -40,6 +40,7 @@ STEPS: dict[Step, int] = {
     Walk.thaw: 1,
     Walk.jump_clock: 1,
     commits.exchange_roles: 1,
+    commits.dissolve: 1,
     commits.add_second_name: 1,
     Walk.restart_kueue: 1,
     Walk.wait: 2,

@@ -6,7 +6,7 @@ from typing import Any
 from tests.soak.foreign import read_foreign
 from tests.soak.record import KUEUE, JobRecord
 from tests.soak.walk import LONGEST_JOB, Walk
-from tests.soak.wanted import MANAGER
+from tests.soak.wanted import EXTRA, MANAGER
 
 CONVERGED_WITHIN, LEAST_TRIES = 90, 8
 # What an apply says that has to come back later.
@@ -28,6 +28,7 @@ def make_peace(walk: Walk) -> None:
     _remove_rejected_jobs(walk)
     walk.commit(walk.commits[0])
     converge(walk, "as it was in the beginning")
+    _remove_jobs_without_queue(walk)
     _remove_rejected_jobs(walk)
     _end_all_jobs(walk)
     converge(walk, "with all jobs at their end")
@@ -114,6 +115,13 @@ def _remove_rejected_jobs(walk: Walk) -> None:
     }
     for record in walk.recorder.known():
         if (record.namespace, record.name) in rejected and not record.is_complete and not record.running:
+            _remove(walk, record)
+
+
+def _remove_jobs_without_queue(walk: Walk) -> None:
+    """What waits in a queue that is no longer in git waits for ever, as the plan says: its user goes on."""
+    for record in walk.recorder.known():
+        if record.namespace == f"{walk.fleet}-{EXTRA}" and not record.is_complete and not record.running:
             _remove(walk, record)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from reconciler.clients.kubernetes import ApiServer
 from reconciler.errors import KfleetError
+from reconciler.kueue.workloads import holding_count
 from reconciler.objects import ClusterName
 from reconciler.quantity import parse
 from reconciler.sandbox.fleet import Sandbox
@@ -162,6 +163,7 @@ class Recorder:
             self._see_jobs(cluster, jobs, seen_jobs)
             self._see_workloads(cluster, workloads, seen_workloads)
             for queue in queues:
+                self._see_deletion(cluster, queue)
                 self._see_quota(cluster, queue, seen_queues)
             self._heard[cluster] = seen_pods.start
             self._confirm_quotas()
@@ -221,6 +223,12 @@ class Recorder:
         if condition["type"] in ("Evicted", "Preempted") and record.copies and not record.is_excused:
             why = f"{condition['type']} {condition.get('reason', '')}: {condition.get('message', '')}"
             self.report(f"{record} ran and was evicted: {why}")
+
+    def _see_deletion(self, cluster: str, queue: dict[str, Any]) -> None:
+        """No step deletes a ClusterQueue: only kfleet does, and never under what holds its quota."""
+        metadata, count = queue["metadata"], holding_count(queue)
+        if metadata["name"].startswith(f"{self._fleet}-") and metadata.get("deletionTimestamp") and count:
+            self.report(f"{cluster}: the queue {metadata['name']} is deleted under {count} workloads")
 
     def _see_quota(self, cluster: str, queue: dict[str, Any], asked: Asked) -> None:
         name = queue["metadata"]["name"].removeprefix(f"{self._fleet}-")

@@ -3,6 +3,7 @@
 import io
 import os
 import random
+import re
 import signal
 import subprocess
 import time
@@ -25,7 +26,7 @@ from tests.soak import clock
 from tests.soak.foreign import Key
 from tests.soak.misfortune import CARRIED_PATHS, PATHS, random_fault
 from tests.soak.record import JobRecord, Recorder, RunsOn
-from tests.soak.wanted import LOCAL, MANAGER, NODE_CPUS, SENT, WORKERS, Access, Wanted
+from tests.soak.wanted import EXTRA, LOCAL, MANAGER, NODE_CPUS, SENT, WORKERS, Access, Wanted
 from tests.support import kfleet_program, revive
 
 AUTHOR = Actor("Walker", "walker@example.org")
@@ -37,6 +38,8 @@ MOST_CPUS = 6
 # Requests that are not a GET and change nothing.
 QUESTIONS = ("dryRun=", "/apis/authorization.k8s.io/")
 LONGEST_JOB = 15
+# The beginning of every token that an API server issues, as it is and as the data of a Secret.
+TOKEN = re.compile(r"eyJhbGci|ZXlKaGJHY2")
 # How far a clock goes wrong: a bad battery, a time zone, a suspended machine.
 JUMPS = (0, 90, -90, 3600, -3600, 86_400, -86_400, 40 * 86_400)
 CARRIERS = ("manager/kubestellar-binding", "manager/kubestellar-transport", "worker1/work-agent", "worker2/work-agent")
@@ -121,12 +124,13 @@ class Walk:
         self.say(f"apply, killed after {delay:.1f} s: exit {process.wait()}")
 
     def submit(self) -> None:
-        queue = self.chance.choice((*SENT, *SENT, LOCAL))
+        queue = self.chance.choice((*SENT, *SENT, LOCAL, EXTRA))
         cpus = self.chance.randint(1, 2)
         namespace = f"{self.fleet}-{queue}"
         home = MANAGER if queue in SENT else self.chance.choice(WORKERS)
         waiting = [one for one in self.recorder.jobs.values() if one.namespace == namespace and not one.is_complete]
-        if home in self.frozen | self.killed or len(waiting) * 2 + cpus > MOST_CPUS:
+        most = 2 if queue == EXTRA else MOST_CPUS  # which comes and goes: one job of it at a time
+        if home in self.frozen | self.killed or len(waiting) * 2 + cpus > most:
             return
         self.submit_job(JobRecord(namespace, self.next_name(), home), cpus, self.chance.randint(2, LONGEST_JOB))
 
@@ -228,6 +232,7 @@ class Walk:
             controller.kill()
         elif code := controller.stop():
             self.recorder.report(f"the controller was stopped and ended with {code}\n{controller.lines[-20:]}")
+        self._check_secrets("the controller", "\n".join(map(str, controller.lines)))
         if defects := [line for line in controller.lines if "Traceback" in str(line) or "a defect" in str(line)]:
             self.recorder.report(f"the controller has a defect: {defects[0]}")
 
@@ -295,12 +300,21 @@ class Walk:
         return {"PYTHONPATH": str(Path(clock.__file__).parent), clock.FILE: str(self._clock)}
 
     def kfleet(self, command: str, *options: str) -> tuple[int, str]:
+        code, text = self._kfleet(command, *options)
+        self._check_secrets(f"kfleet {command}", text)
+        return code, text
+
+    def _kfleet(self, command: str, *options: str) -> tuple[int, str]:
         if self._clock.read_text() != "0":
             return self._kfleet_program(command, *options)
         out = io.StringIO()
         with redirect_stdout(out), redirect_stderr(out):
             code = cli.execute([command, "--repo", str(self.folder), *options])
         return code, out.getvalue()
+
+    def _check_secrets(self, who: str, text: str) -> None:
+        if found := TOKEN.search(text):
+            self.recorder.report(f"{who} shows a token: …{text[max(found.start() - 80, 0) : found.start()]}")
 
     def _kfleet_program(self, command: str, *options: str) -> tuple[int, str]:
         words = [kfleet_program(), command, "--repo", str(self.folder), *options]

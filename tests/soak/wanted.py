@@ -36,7 +36,10 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """One commit. A queue that `is_draining` evicts its jobs where it changes its dispatch."""
+    """One commit. A queue that `is_draining` evicts its jobs where it changes its dispatch.
+
+    A fleet that `is_dissolved` has no manager: each of its clusters is on its own.
+    """
 
     workers: tuple[str, ...] = WORKERS
     drains: Mapping[str, bool | str] = field(default_factory=dict)
@@ -47,6 +50,7 @@ class Wanted:
     is_draining: bool = False
     manager: str = MANAGER
     second_name_of: str = ""
+    is_dissolved: bool = False
 
     @property
     def queues(self) -> tuple[str, ...]:
@@ -68,7 +72,8 @@ class Wanted:
     @property
     def servers(self) -> tuple[str, ...]:
         """The workers that the flavor is of."""
-        own = tuple(name for name in (MANAGER, *self.workers) if name != self.manager)
+        everyone = (MANAGER, *self.workers)
+        own = everyone if self.is_dissolved else tuple(name for name in everyone if name != self.manager)
         return (*own, SECOND) if self.second_name_of else own
 
     def documents(self, fleet: str, accesses: Mapping[str, Access]) -> list[Document]:
@@ -84,8 +89,8 @@ class Wanted:
 
     def _cluster(self, name: str, access: Access) -> Document:
         found = {"kubeconfig": str(access.kubeconfig), "context": name}
-        if name == self.manager:
-            return cluster_document(name, "manager", access=found)
+        if self.is_dissolved or name == self.manager:
+            return cluster_document(name, "standalone" if self.is_dissolved else "manager", access=found)
         drain = self.drains.get(name, False)
         return cluster_document(name, access=found, credentials={"server": access.server}, drain=drain)
 
@@ -98,7 +103,7 @@ class Wanted:
     def _queue(self, fleet: str, name: str, flavor: str) -> Document:
         """Two queues that share a cohort, one of which may take back what it lent; the others are on their own."""
         quota = {"cpu": f"{self.share}%" if name in SENT else "4"}
-        if name not in SENT:
+        if name not in SENT or self.is_dissolved:
             return open_queue(f"{fleet}-{name}", flavor, quota, dispatch="none")
         preemption = {"reclaimWithinCohort": "Any"} if name == SENT[1] else {}
         more: Document = {"preemption": preemption} if preemption else {}
