@@ -4,6 +4,7 @@ import json
 
 import click
 
+from reconciler.cli.options import read_recording
 from reconciler.cli.output import paint
 from reconciler.diff.markdown import diff_markdown
 from reconciler.diff.model import FleetDiff
@@ -24,6 +25,12 @@ from reconciler.pipeline.load import Source
 @click.option("--head", default="", metavar="REV", help="Revision to compare. [default: the working tree, else HEAD]")
 @click.option("--exact-base", "is_exact", is_flag=True, help="Compare with the base itself, not with the merge base.")
 @click.option(
+    "--snapshot",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Name who is affected on the clusters of a snapshot (kfleet snapshot --out FILE).",
+)
+@click.option(
     "-o",
     "--output",
     type=click.Choice(["text", "json", "markdown"]),
@@ -33,7 +40,15 @@ from reconciler.pipeline.load import Source
 )
 @click.option("--detailed-exitcode", "is_detailed", is_flag=True, help="Exit with 2 if there are changes.")
 def diff(
-    repo: str, path: str, overlay: str, base: str, head: str, is_exact: bool, output: str, is_detailed: bool
+    repo: str,
+    path: str,
+    overlay: str,
+    base: str,
+    head: str,
+    is_exact: bool,
+    snapshot: str | None,
+    output: str,
+    is_detailed: bool,
 ) -> int:
     """Show the effect of a change in git on the clusters, without contacting them.
 
@@ -46,6 +61,7 @@ def diff(
       kfleet diff --base main --head feature            a branch, as its pull request shows it
       kfleet diff --base v1 --exact-base --overlay prod
       kfleet diff -o markdown > comment.md
+      kfleet diff --snapshot world.json.gz              with the jobs that gain or lose something
 
     \b
     Exit codes:
@@ -53,7 +69,8 @@ def diff(
       1  the head has errors
       2  changes, with --detailed-exitcode
     """
-    found = diff_revisions(Source(repo, "", path, overlay), Range(base, head, is_exact))
+    recording = read_recording(snapshot)
+    found = diff_revisions(Source(repo, "", path, overlay), Range(base, head, is_exact), recording)
     click.secho(f"{found.base} -> {found.head}", dim=True, err=True)
     if output == "json":
         click.echo(json.dumps(diff_record(found, overlay), indent=2))

@@ -16,6 +16,7 @@ from reconciler.diff.text import (
     summary,
 )
 from reconciler.lint.model import Finding
+from reconciler.report.effects import effects_markdown
 from reconciler.text import (
     COMMENT_LIMIT,
     Block,
@@ -55,6 +56,7 @@ def _head(diff: FleetDiff, overlay: str) -> Iterator[str]:
         yield from (_row(cluster) for cluster in diff.clusters if cluster.objects or cluster.news)
         yield ""
         yield from _removals(diff)
+        yield from effects_markdown(diff.effects, taken_at=diff.taken_at)
 
 
 def _row(cluster: ClusterDiff) -> str:

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
+from reconciler.effects.model import NO_EFFECTS, Effects
 from reconciler.lint.model import Finding
 from reconciler.objects import ClusterName, Ref
 from reconciler.plan.prune import RELEASED_KINDS
@@ -198,7 +200,10 @@ class LintNews:
 
 @dataclass(frozen=True, slots=True)
 class FleetDiff:
-    """`unread` are the findings of a side that cannot be read: then nothing is compared but what lint says."""
+    """`unread` are the findings of a side that cannot be read: then nothing is compared but what lint says.
+
+    `effects` are those on the clusters of a snapshot that was `taken_at` a time; without one they are not known.
+    """
 
     fleet: str
     base: RevisionName
@@ -210,6 +215,8 @@ class FleetDiff:
     settings: tuple[SettingChange, ...] = ()
     unread_base: tuple[Finding, ...] = ()
     unread_head: tuple[Finding, ...] = ()
+    effects: Effects = NO_EFFECTS
+    taken_at: datetime | None = None
 
     @property
     def is_compared(self) -> bool:

@@ -4,6 +4,7 @@ from typing import Any
 
 from reconciler.diff.model import ClusterDiff, FieldDiff, FleetDiff, News, ObjectDiff, RevisionName
 from reconciler.lint.model import Finding
+from reconciler.report.effects import effects_record
 
 FORMAT = "kfleet.dev/diff/v1"
 
@@ -44,6 +45,8 @@ def diff_record(diff: FleetDiff, overlay: str = "") -> dict[str, Any]:
             {"document": change.document, "fields": [_field(field) for field in change.fields]}
             for change in diff.settings
         ],
+        "effects": None if diff.taken_at is None else effects_record(diff.effects),
+        "snapshotTakenAt": None if diff.taken_at is None else diff.taken_at.isoformat(),
         "lint": {
             "new": [_finding(finding) for finding in diff.lint.brought],
             "gone": diff.lint.gone,

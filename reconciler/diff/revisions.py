@@ -1,13 +1,15 @@
 """Two revisions of a repository, each as far as it can be computed without a cluster."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reconciler.clients.git import Repository, open_repository
 from reconciler.diff.make import compare_sides
 from reconciler.diff.model import FleetDiff, RevisionName, Side
 from reconciler.errors import GitError, SourceLocation
 from reconciler.lint.model import Finding, Severity
-from reconciler.pipeline.load import UNREADABLE, Source, load_files, unreadable
+from reconciler.pipeline.effects import observe_effects_between
+from reconciler.pipeline.load import UNREADABLE, Revision, Source, load_files, unreadable
+from reconciler.snapshot.recording import Recording
 from reconciler.spec.files import FleetFiles
 
 WORKING_TREE = RevisionName("", "the working tree")
@@ -26,12 +28,26 @@ class Range:
     is_exact: bool = False
 
 
-def diff_revisions(source: Source, wanted: Range) -> FleetDiff:
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """`loaded` is what can be planned: None if the revision has errors."""
+
+    side: Side
+    loaded: Revision | None = None
+
+
+def diff_revisions(source: Source, wanted: Range, recording: Recording | None = None) -> FleetDiff:
+    """With a snapshot, also what the change does to the teams and jobs of its clusters."""
     with open_repository(source.repo) as repository:
         head = _head_revision(repository, wanted.head)
         base = _base_revision(repository, wanted, head)
         files = repository.read(head.commit, source.path) if head.commit else repository.read_working_tree(source.path)
-        return compare_sides(_base_side(repository, source, base), _side(head, files, source.overlay))
+        old, new = _base_side(repository, source, base), _side(head, files, source.overlay)
+    found = compare_sides(old.side, new.side)
+    if recording is None or old.loaded is None or new.loaded is None:
+        return found
+    effects = observe_effects_between(old.loaded, new.loaded, recording)
+    return replace(found, effects=effects, taken_at=recording.taken_at)
 
 
 def _head_revision(repository: Repository, head: str) -> RevisionName:
@@ -48,19 +64,21 @@ def _base_revision(repository: Repository, wanted: Range, head: RevisionName) ->
     return RevisionName(repository.merge_base(named, head.commit or "HEAD"), f"merge base with {named}")
 
 
-def _base_side(repository: Repository, source: Source, base: RevisionName) -> Side:
+def _base_side(repository: Repository, source: Source, base: RevisionName) -> _Read:
     """A base that git cannot give is unread, like one that holds mistakes: it cannot be mended any more."""
     try:
         files = repository.read(base.commit, source.path)
     except GitError as error:
-        return Side(base, None, (Finding(UNREADABLE, Severity.ERROR, SourceLocation(source.path), "", error.problem),))
+        finding = Finding(UNREADABLE, Severity.ERROR, SourceLocation(source.path), "", error.problem)
+        return _Read(Side(base, None, (finding,)))
     return _side(base, files, source.overlay)
 
 
-def _side(revision: RevisionName, files: FleetFiles, overlay: str) -> Side:
+def _side(revision: RevisionName, files: FleetFiles, overlay: str) -> _Read:
     try:
         loaded = load_files(files, overlay)
     except ExceptionGroup as group:
-        return Side(revision, None, unreadable(group))
+        return _Read(Side(revision, None, unreadable(group)))
     is_rendered = bool(loaded.desired.objects) or not loaded.errors
-    return Side(revision, loaded.spec if is_rendered else None, loaded.findings)
+    side = Side(revision, loaded.spec if is_rendered else None, loaded.findings)
+    return _Read(side, loaded if is_rendered and not loaded.errors else None)

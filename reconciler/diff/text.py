@@ -15,6 +15,7 @@ from reconciler.diff.model import (
 )
 from reconciler.lint.model import Finding, Severity
 from reconciler.objects import ClusterName
+from reconciler.report.effects import effects_lines
 from reconciler.text import Paint, counted, format_value, unpainted
 
 SIGNS = {News.ADDED: "+", News.CHANGED: "~", News.REMOVED: "-"}
@@ -33,6 +34,7 @@ def diff_text(diff: FleetDiff, paint: Paint = unpainted) -> str:
     lines += _section("quota", _quota_lines(diff, paint), paint)
     lines += _section("namespaces", _access_lines(diff.access, paint), paint)
     lines += _section("settings", _setting_lines(diff), paint)
+    lines += effects_lines(diff.effects, paint, taken_at=diff.taken_at)
     lines += _section(UNREAD_BASE, (f"  {finding_line(one, paint)}" for one in diff.unread_base), paint)
     lines += _section(UNREAD_HEAD, (f"  {finding_line(one, paint)}" for one in diff.unread_head), paint)
     if not diff.unread_head:

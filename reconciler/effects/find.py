@@ -24,12 +24,17 @@ def may_have_effects(plan: Plan) -> bool:
     return any(_is_relevant(change) for change in plan.changes)
 
 
-def find_effects(spec: FleetSpec, plan: Plan, objects: FleetObjects) -> Effects:
-    """All effects, the most harmful first. A cluster that was not observed completely is named as unknown."""
-    touched = [cluster for cluster in plan.clusters if any(map(_is_relevant, cluster.changes))]
-    unknown = {cluster.name: why for cluster in touched if (why := _why_unknown(objects.clusters.get(cluster.name)))}
-    known = [cluster for cluster in touched if cluster.name not in unknown]
-    read = [read_change(objects.clusters[cluster.name], _relevant(cluster)) for cluster in known]
+def find_effects(spec: FleetSpec, plan: Plan, objects: FleetObjects, earlier: Plan | None = None) -> Effects:
+    """All effects, the most harmful first. A cluster that was not observed completely is named as unknown.
+
+    `earlier` is a plan that counts as applied: then only what this plan does beyond it is an effect.
+    """
+    done = {cluster.name: _relevant(cluster) for cluster in earlier.clusters} if earlier else {}
+    changes = {cluster.name: _relevant(cluster) for cluster in plan.clusters}
+    touched = [name for name, found in changes.items() if _contents(found) != _contents(done.get(name, []))]
+    unknown = {name: why for name in touched if (why := _why_unknown(objects.clusters.get(name)))}
+    known = [name for name in touched if name not in unknown]
+    read = [read_change(objects.clusters[name], changes[name], done.get(name, ())) for name in known]
     queue_tenants, tenants = _tenants_of_queues(spec), _tenants_of_namespaces(spec)
     found = [_hits(cluster) for cluster in read]
     workloads = [
@@ -49,6 +54,10 @@ def find_effects(spec: FleetSpec, plan: Plan, objects: FleetObjects) -> Effects:
 def _is_relevant(change: Change) -> bool:
     is_written = change.action in WRITES or change.action is Action.DELETE
     return is_written and (change.ref.group == GROUP or (change.ref.group, change.ref.kind) == ("", "Namespace"))
+
+
+def _contents(changes: Iterable[Change]) -> list[tuple[object, ...]]:
+    return [(one.ref, one.action, one.manifest, one.is_drained) for one in changes]
 
 
 def _relevant(cluster: ClusterPlan) -> list[Change]:

@@ -35,10 +35,11 @@ class ChangedCluster:
     settings: SchedulerSettings = field(default_factory=SchedulerSettings)
 
 
-def read_change(objects: ClusterObjects, changes: Iterable[Change]) -> ChangedCluster:
-    listed = tuple(changes)
-    before = dict(_live(objects))
-    after = dict(_changed(before, listed))
+def read_change(objects: ClusterObjects, changes: Iterable[Change], earlier: Iterable[Change] = ()) -> ChangedCluster:
+    """`earlier` are changes that count as done: those that would be made anyway."""
+    listed, done = tuple(changes), tuple(earlier)
+    live = dict(_live(objects))
+    before, after = _changed(live, done), _changed(live, listed)
     facts = _facts(objects)
     return ChangedCluster(
         name=objects.name,
@@ -47,8 +48,12 @@ def read_change(objects: ClusterObjects, changes: Iterable[Change]) -> ChangedCl
         workloads=objects.of(GROUP, WORKLOAD),
         configuration=objects.configuration,
         settings=read_scheduler_settings(objects.configuration, facts.version),
-        drained=frozenset(one.ref.name for one in listed if one.is_drained and one.ref.kind == "ClusterQueue"),
+        drained=_drained(listed) - _drained(done),
     )
+
+
+def _drained(changes: Iterable[Change]) -> frozenset[str]:
+    return frozenset(one.ref.name for one in changes if one.is_drained and one.ref.kind == "ClusterQueue")
 
 
 def _live(objects: ClusterObjects) -> Iterator[tuple[Address, Manifest]]:

@@ -2,14 +2,25 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
+from datetime import timedelta
 
+from reconciler.capacity.codec import read_look
 from reconciler.effects.find import find_effects, may_have_effects
 from reconciler.effects.model import NO_EFFECTS, Effects, Impact
 from reconciler.kueue.reading import as_text, at
+from reconciler.pipeline.capacity import ObserveOptions
+from reconciler.pipeline.compare import compare
+from reconciler.pipeline.load import Revision
 from reconciler.pipeline.objects import observe_queue_objects
-from reconciler.pipeline.observe import Connections
+from reconciler.pipeline.observe import Connections, observe
+from reconciler.pipeline.plan import plan as make_plan
+from reconciler.pipeline.recording import connect_recorded
+from reconciler.pipeline.render import render
 from reconciler.plan.model import Change, Plan, Refusal, Refused
+from reconciler.snapshot.objects import FleetObjects
+from reconciler.snapshot.recording import Recording
 from reconciler.spec.model import FleetSpec
 
 
@@ -18,6 +29,24 @@ def observe_effects(spec: FleetSpec, plan: Plan, connections: Connections) -> Ef
     if not may_have_effects(plan):
         return NO_EFFECTS
     return find_effects(spec, plan, observe_queue_objects(spec, connections))
+
+
+def observe_effects_between(base: Revision, head: Revision, recording: Recording) -> Effects:
+    """What the step from one revision to another does, on the clusters of a snapshot.
+
+    What the base itself has still to do there is not an effect of the step.
+    """
+    earlier, _ = _planned(base, recording)
+    plan, objects = _planned(head, recording)
+    return find_effects(head.spec, plan, objects, earlier)
+
+
+def _planned(revision: Revision, recording: Recording) -> tuple[Plan, FleetObjects]:
+    capacity = read_look(recording.capacity) if recording.capacity else None
+    with closing(connect_recorded(revision.spec, recording)) as connections:
+        rendered = render(revision, observe(revision, connections, ObserveOptions(timedelta(), capacity)))
+        made = make_plan(rendered, compare(rendered, connections))
+        return made, observe_queue_objects(rendered.spec, connections)
 
 
 def guard_disruption(spec: FleetSpec, plan: Plan, effects: Effects, confirmed: int | None = None) -> Plan:

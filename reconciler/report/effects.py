@@ -1,6 +1,7 @@
 """Effects as text, as a part of a comment, and as a JSON record."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 from reconciler.effects.model import Effects, Impact, QuotaEffect, WorkloadEffect
@@ -16,10 +17,12 @@ COLOURS = {
 }
 
 
-def effects_lines(effects: Effects, paint: Paint = unpainted) -> Iterator[str]:
-    """At most ten rows of each kind, with the number of those left out."""
-    if effects.workloads or effects.unknown:
-        yield paint("who is affected", "bold")
+def effects_lines(effects: Effects, paint: Paint = unpainted, *, taken_at: datetime | None = None) -> Iterator[str]:
+    """At most ten rows of each kind, with the number of those left out. `taken_at` is the time of a snapshot."""
+    if effects.workloads or effects.unknown or taken_at:
+        yield paint(f"who is affected{_by_snapshot(taken_at)}", "bold")
+    if taken_at and not effects:
+        yield "  no queue, no job and no quota changes"
     for impact in Impact:
         found = [one for one in effects.workloads if one.impact is impact]
         yield from (f"  {paint(impact.value, COLOURS.get(impact, 'green'))}: {_text(one)}" for one in found[:MOST_ROWS])
@@ -63,13 +66,18 @@ def _step(before: object, after: object) -> str:
     return f"{'(none)' if before is None else before} -> {'(none)' if after is None else after}"
 
 
-def effects_markdown(effects: Effects) -> Iterator[str]:
+def _by_snapshot(taken_at: datetime | None) -> str:
+    return f", by a snapshot of {taken_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if taken_at else ""
+
+
+def effects_markdown(effects: Effects, *, taken_at: datetime | None = None) -> Iterator[str]:
     """The section of a pull-request comment: ten lines, and the rest folded."""
-    if not effects:
+    if not effects and taken_at is None:
         return
     lines = list(effects_lines(effects))
     harm = sum(one.impact.is_harm for one in effects.workloads)
-    yield f"**Who is affected**: {harm} workloads lose something, {len(effects.workloads) - harm} gain"
+    gain = len(effects.workloads) - harm
+    yield f"**Who is affected**{_by_snapshot(taken_at)}: {harm} workloads lose something, {gain} gain"
     yield ""
     yield from (f"- {one_line(line)}" for line in lines[1:MOST_ROWS] if line.startswith("  "))
     if len(lines) > MOST_ROWS:
