@@ -1,6 +1,7 @@
 """The effects of a plan. Pure: the spec, the plan and the live objects of the clusters decide."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from reconciler.effects.admissions import find_admissions
 from reconciler.effects.evictions import Hit, find_evicted, find_reclaimable, find_stranded
@@ -10,7 +11,7 @@ from reconciler.effects.states import NEEDED, WRITES, ChangedCluster, owner_of, 
 from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.reading import as_text, at
 from reconciler.kueue.workloads import queue_of
-from reconciler.objects import Gap, Manifest
+from reconciler.objects import ClusterName, Gap, Manifest, Ref
 from reconciler.plan.model import Action, Change, ClusterPlan, Plan
 from reconciler.snapshot.objects import ClusterObjects, FleetObjects
 from reconciler.spec.model import FleetSpec
@@ -19,22 +20,41 @@ _ORDER = tuple(Impact)
 SCHEDULING = "what the scheduler does next"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """Where a step between two revisions starts: what its `plan` does counts as done, and is not an effect.
+
+    `removed` are objects that the step takes away, and `touched` the clusters whose queues it changes.
+    """
+
+    plan: Plan
+    removed: tuple[Ref, ...] = ()
+    touched: tuple[ClusterName, ...] = ()
+
+
 def may_have_effects(plan: Plan) -> bool:
     """Whether a plan writes or deletes anything on which the admission of jobs depends."""
     return any(_is_relevant(change) for change in plan.changes)
 
 
-def find_effects(spec: FleetSpec, plan: Plan, objects: FleetObjects, earlier: Plan | None = None) -> Effects:
-    """All effects, the most harmful first. A cluster that was not observed completely is named as unknown.
-
-    `earlier` is a plan that counts as applied: then only what this plan does beyond it is an effect.
-    """
-    done = {cluster.name: _relevant(cluster) for cluster in earlier.clusters} if earlier else {}
+def find_effects(spec: FleetSpec, plan: Plan, objects: FleetObjects, start: Start | None = None) -> Effects:
+    """All effects, the most harmful first. A cluster that was not observed completely is named as unknown."""
+    done = {cluster.name: _relevant(cluster) for cluster in start.plan.clusters} if start else {}
+    removed = tuple(filter(_is_scheduled, start.removed)) if start else ()
     changes = {cluster.name: _relevant(cluster) for cluster in plan.clusters}
     touched = [name for name, found in changes.items() if _contents(found) != _contents(done.get(name, []))]
+    touched = list(dict.fromkeys((*touched, *(ref.cluster for ref in removed), *(start.touched if start else ()))))
     unknown = {name: why for name in touched if (why := _why_unknown(objects.clusters.get(name)))}
     known = [name for name in touched if name not in unknown]
-    read = [read_change(objects.clusters[name], changes[name], done.get(name, ())) for name in known]
+    read = [
+        read_change(
+            objects.clusters[name],
+            changes.get(name, ()),
+            done.get(name, ()),
+            [ref for ref in removed if ref.cluster == name],
+        )
+        for name in known
+    ]
     queue_tenants, tenants = _tenants_of_queues(spec), _tenants_of_namespaces(spec)
     found = [_hits(cluster) for cluster in read]
     workloads = [
@@ -52,8 +72,12 @@ def find_effects(spec: FleetSpec, plan: Plan, objects: FleetObjects, earlier: Pl
 
 
 def _is_relevant(change: Change) -> bool:
-    is_written = change.action in WRITES or change.action is Action.DELETE
-    return is_written and (change.ref.group == GROUP or (change.ref.group, change.ref.kind) == ("", "Namespace"))
+    return (change.action in WRITES or change.action is Action.DELETE) and _is_scheduled(change.ref)
+
+
+def _is_scheduled(ref: Ref) -> bool:
+    """Whether the admission of jobs depends on the object."""
+    return ref.group == GROUP or (ref.group, ref.kind) == ("", "Namespace")
 
 
 def _contents(changes: Iterable[Change]) -> list[tuple[object, ...]]:

@@ -8,7 +8,7 @@ from reconciler.kueue.configuration import ConfigurationError, assumed_settings,
 from reconciler.kueue.kinds import GROUP, first_version
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.kueue.upgrade import to_canonical
-from reconciler.objects import ClusterName, Manifest
+from reconciler.objects import ClusterName, Manifest, Ref
 from reconciler.plan.model import Action, Change
 from reconciler.scheduling.build import read_scheduler_settings
 from reconciler.scheduling.model import SchedulerSettings
@@ -35,11 +35,18 @@ class ChangedCluster:
     settings: SchedulerSettings = field(default_factory=SchedulerSettings)
 
 
-def read_change(objects: ClusterObjects, changes: Iterable[Change], earlier: Iterable[Change] = ()) -> ChangedCluster:
-    """`earlier` are changes that count as done: those that would be made anyway."""
+def read_change(
+    objects: ClusterObjects,
+    changes: Iterable[Change],
+    earlier: Iterable[Change] = (),
+    removed: Iterable[Ref] = (),
+) -> ChangedCluster:
+    """`earlier` are changes that count as done: those that would be made anyway. `removed` are objects that go too."""
     listed, done = tuple(changes), tuple(earlier)
     live = dict(_live(objects))
     before, after = _changed(live, done), _changed(live, listed)
+    for ref in removed:
+        after.pop((ref.kind, ref.namespace, ref.name), None)
     facts = _facts(objects)
     return ChangedCluster(
         name=objects.name,
