@@ -12,6 +12,7 @@ from reconciler.errors import EdgeError
 from reconciler.pipeline.capacity import ObserveOptions
 from reconciler.pipeline.load import Source
 from reconciler.pipeline.snapshot import take_snapshot
+from reconciler.snapshot.anonymous import anonymous
 from reconciler.snapshot.recording import Recording, packed
 
 INCOMPLETE = 4
@@ -31,7 +32,13 @@ PRIVATE = 0o600
     metavar="FILE",
     help="Write the snapshot to this file; a name that ends in .gz makes it packed.",
 )
-def snapshot(source: Source, observe_for: float, timeout: float, is_verbose: bool, out: str) -> int:
+@click.option(
+    "--anonymise",
+    "is_anonymous",
+    is_flag=True,
+    help="Leave out names of jobs, labels, messages, nodes, pods and addresses: for a file that others may read.",
+)
+def snapshot(source: Source, observe_for: float, timeout: float, is_verbose: bool, out: str, is_anonymous: bool) -> int:
     """Record what the clusters and message buses answer, for --snapshot of other commands.
 
     Writes nothing to a cluster. The file has no values of Secrets, no tokens, and of jobs only what decides about their
@@ -40,6 +47,7 @@ def snapshot(source: Source, observe_for: float, timeout: float, is_verbose: boo
     \b
     Examples:
       kfleet snapshot --out world.json.gz
+      kfleet snapshot --out world.json.gz --anonymise
       kfleet plan --snapshot world.json.gz
       kfleet check --snapshot world.json.gz job.yaml
     """
@@ -47,10 +55,11 @@ def snapshot(source: Source, observe_for: float, timeout: float, is_verbose: boo
     with shown_work(is_verbose=is_verbose) as report:
         options = ObserveOptions(timedelta(seconds=observe_for))
         taken = take_snapshot(revision, timedelta(seconds=timeout), options, report)
-    size = save_recording(Path(out), taken.recording)
+    recording = anonymous(taken.recording) if is_anonymous else taken.recording
+    size = save_recording(Path(out), recording)
     for gap in taken.gaps:
         click.secho(f"gap: {gap}", fg="yellow", err=True)
-    clusters = taken.recording.clusters.values()
+    clusters = recording.clusters.values()
     answers = sum(len(one.answers) for one in clusters)
     click.echo(f"{out}: {len(clusters)} clusters, {answers} answers, {size / 1024:.0f} KiB", err=True)
     return INCOMPLETE if taken.gaps else 0

@@ -13,11 +13,13 @@ from typing import Any
 
 import pytest
 
+from reconciler.snapshot.recording import packed
 from reconciler.text import COMMENT_LIMIT
 from tests import fast_yaml
 from tests.forges import DOCUMENT, GPUS, Machine, machine, program, snippets
 from tests.repositories import commit, edit, git
 from tests.support import ROOT, kfleet_program
+from tests.unit.effects.recorded import recording_of
 
 ACTION = fast_yaml.safe_load((ROOT / "action.yml").read_text())
 STEPS = {step["name"]: step for step in ACTION["runs"]["steps"]}
@@ -162,6 +164,17 @@ def test_action_shows_nothing_that_others_merged_meanwhile(runner: Runner, *, is
     runner.step("Diff")
     told = Path(runner.outputs()["comment-file"]).read_text()
     assert "| nominal | 20 | 24 | +4 |" in told and "genomics-ci" not in told
+
+
+def test_action_with_a_snapshot_says_who_is_affected(runner: Runner) -> None:
+    (runner.repo / "world.json.gz").write_bytes(packed(recording_of(other=()), is_packed=True))
+    runner.inputs["snapshot"] = "world.json.gz"
+    edit(runner.repo / "fleet" / "queues.yaml", GPUS, 'nvidia.com/gpu: "24"')
+    git(runner.repo, "commit", "--quiet", "--all", "--message", "more")
+    runner.step("Diff")
+    told = Path(runner.outputs()["comment-file"]).read_text()
+    assert "**Who is affected**, by a snapshot of 2026-11-18 16:00 UTC" in told
+    assert "- unknown: cnaf-gpu: workloads: the cluster was not observed" in told
 
 
 def test_action_compares_with_the_base_that_it_is_given(runner: Runner) -> None:
