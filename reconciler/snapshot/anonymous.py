@@ -1,4 +1,4 @@
-"""A snapshot that may leave the operators' hands, for example as an artifact of pull requests.
+"""A snapshot that others may read, for example as an artifact of pull requests.
 
 Decision: jobs and workloads keep what decides about their admission, and lose what people wrote: names, labels and
 messages. A name becomes one made of the uid, so that it cannot be found by trying names. What no plan and no effect
