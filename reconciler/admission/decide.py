@@ -16,16 +16,27 @@ from reconciler.admission.dispatch import (
 )
 from reconciler.admission.fit import QueueFit, fit
 from reconciler.admission.jobs import DEPLOYMENT, POD, STATEFUL_SET, priority_of_pods
-from reconciler.admission.model import AdmissionIssue, AdmissionReason, Answer, Checked, Submission, Verdict
+from reconciler.admission.model import (
+    AdmissionIssue,
+    AdmissionReason,
+    Answer,
+    Checked,
+    Remedy,
+    Submission,
+    Verdict,
+)
 from reconciler.admission.nodes import asks_for_topology, is_selected
+from reconciler.admission.remedies import HeldWorkload, RemedyCase, find_remedies
 from reconciler.admission.state import ClusterState, FleetState
 from reconciler.kueue.kinds import KueueVersion
-from reconciler.kueue.reading import as_list, as_text, at
+from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.kueue.resources import QUEUE_LABEL
 from reconciler.objects import ClusterName, Manifest
 from reconciler.text import suggest
 
 DEFAULT_QUEUE = "default"
+# With more Workloads for one job, each try takes too long.
+MOST_COPIES = 16
 DEFAULTING_SINCE = KueueVersion(0, 12)
 # Before this release, managedJobsNamespaceSelector applied to pods, and to jobs without a queue.
 SELECTING_SINCE = KueueVersion(0, 15)
@@ -207,6 +218,7 @@ def _admit(submission: Submission, state: ClusterState) -> Answer:
     found = fit(submission, state, queue)
     issues = (*_closed(local, queue), *_unfit_for(submission, state, queue), *filter(None, [found.issue]))
     notes = tuple(notes_on(submission, state, queue, found))
+    remedies = _remedies(submission, state, queue) if issues == (found.issue,) else ()
     return Answer(
         cluster=state.name,
         queue=submission.queue,
@@ -214,7 +226,25 @@ def _admit(submission: Submission, state: ClusterState) -> Answer:
         issues=issues,
         assignments=found.assignments,
         notes=notes,
+        remedies=remedies,
     )
+
+
+def _remedies(submission: Submission, state: ClusterState, queue: Manifest) -> tuple[Remedy, ...]:
+    """Nothing if it waits for more than quota: then no single change would let it in."""
+    if state.tree is None or submission.copies > MOST_COPIES:
+        return ()
+    holders = tuple(HeldWorkload(_title_of(one), one) for one in state.workloads)
+    case = RemedyCase(state=state, tree=state.tree, queue=queue, submission=submission, holders=holders)
+    return tuple(one for one in find_remedies(case) if one.is_verified)
+
+
+def _title_of(workload: Manifest) -> str:
+    """How people call the job of a workload."""
+    metadata = as_map(workload.get("metadata"))
+    owners = [as_map(one) for one in as_list(metadata.get("ownerReferences"))]
+    owner = next((one for one in owners if one.get("controller")), {"kind": "Workload", "name": metadata.get("name")})
+    return f"{owner.get('kind')}/{metadata.get('namespace')}/{owner.get('name')}"
 
 
 def _no_local_queue(submission: Submission, state: ClusterState) -> AdmissionIssue:

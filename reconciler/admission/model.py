@@ -91,6 +91,25 @@ class AdmissionIssue:
     remedy: str = ""
 
 
+class RemedyKind(StrEnum):
+    """The single changes that can let a job in: a closed list."""
+
+    JOB_ENDS = "a job that ends"
+    QUOTA = "more quota"
+    BORROWING_LIMIT = "a higher borrowing limit"
+    FLAVOR = "another flavor"
+    OTHER = "a change of the job or its queue"
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """One change, verified by the quota arithmetic where `is_verified` is true."""
+
+    kind: RemedyKind
+    text: str
+    is_verified: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Assignment:
     """The flavors of one pod set by resource, and how many of its pods would start."""
@@ -104,6 +123,8 @@ class Assignment:
 class Answer:
     """The answer of one cluster; `workers` are the answers for a queue that dispatches its jobs.
 
+    `remedies` are the smallest single changes that would let it in there.
+
     A job with `is_downsynced` runs on a worker that is chosen after its admission.
     """
 
@@ -113,6 +134,7 @@ class Answer:
     issues: tuple[AdmissionIssue, ...] = ()
     assignments: tuple[Assignment, ...] = ()
     notes: tuple[str, ...] = ()
+    remedies: tuple[Remedy, ...] = ()
     workers: tuple["Answer", ...] = ()
     is_downsynced: bool = False
 

@@ -75,6 +75,10 @@ def _look_at(cluster: Cluster, client: ClusterClient) -> ObservedAdmission:
             kinds = (served[name] for name in _kinds(cluster) if name in served)
             found = pool.map(lambda kind: tuple(_list(client, kind)), kinds)
             manifests = [manifest for listed in found for manifest in listed]
+            # Only to name jobs whose end would let another one in.
+            manifests += (
+                _if_allowed(lambda: list(_list(client, served["Workload"]))) or [] if "Workload" in served else []
+            )
         namespaces = [{**one, "apiVersion": "v1", "kind": "Namespace"} for one in client.list(NAMESPACES)]
         priorities = _if_allowed(lambda: frozenset(_names(client.list(PRIORITY_CLASSES))))
         config_map = _if_allowed(lambda: find_configuration(client, cluster.kueue.namespace))

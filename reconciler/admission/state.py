@@ -80,7 +80,10 @@ class AdmissionFacts:
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """`tree` is None if the cohorts form a cycle: Kueue then admits nothing."""
+    """`tree` is None if the cohorts form a cycle: Kueue then admits nothing.
+
+    `workloads` are empty if they were not observed. The usage of queues is known without them.
+    """
 
     name: ClusterName
     facts: AdmissionFacts
@@ -93,6 +96,7 @@ class ClusterState:
     priorities: frozenset[str]
     namespaces: Mapping[str, Mapping[str, str]]
     cohorts: Mapping[str, Manifest]
+    workloads: tuple[Manifest, ...] = field(repr=False)
     tree: QuotaTree | None = field(repr=False)
     usage: Usage = field(repr=False)
 
@@ -133,6 +137,7 @@ def build_state(name: ClusterName, manifests: Iterable[Manifest], facts: Admissi
         priorities=frozenset(named("WorkloadPriorityClass")),
         namespaces={name: as_map(at(one, "metadata", "labels")) for name, one in named("Namespace").items()},
         cohorts=named("Cohort"),
+        workloads=tuple(found.get("Workload", {}).values()),
         tree=tree,
         usage=spread_usage(tree, used) if tree else {},
     )

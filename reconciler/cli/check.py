@@ -60,12 +60,15 @@ def _answer_lines(answer: Answer) -> Iterator[str]:
         yield f"    {issue.verdict}: {issue.problem}"
         if issue.remedy:
             yield f"      {issue.remedy}"
+    yield from (f"    would let it in: {one.text}" for one in answer.remedies)
     yield from (f"    note: {note}" for note in answer.notes)
     for worker in answer.workers:
         for issue in worker.issues:
             yield f"    not on {worker.cluster}: {issue.problem}"
             if issue.remedy and not runs:
                 yield f"      {issue.remedy}"
+        if not runs:
+            yield from (f"    would let it in there: {one.text}" for one in worker.remedies)
 
 
 def _with_flavors(answer: Answer, name: str) -> str:
@@ -108,6 +111,7 @@ def _answer_record(answer: Answer) -> dict[str, Any]:
         "podSets": [
             {"name": one.pod_set, "count": one.count, "flavors": dict(one.flavors)} for one in answer.assignments
         ],
+        "remedies": [{"kind": one.kind.value, "text": one.text} for one in answer.remedies],
         "notes": list(answer.notes),
         "runsOn": list(answer.runs_on),
         "workers": [_answer_record(worker) for worker in answer.workers],

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from reconciler.admission.model import Remedy
 from reconciler.objects import ClusterName, Gap, Manifest
 
 
@@ -76,25 +77,6 @@ class WorkerAnswer:
     cluster: ClusterName
     reason: StoryReason
     message: str = ""
-
-
-class RemedyKind(StrEnum):
-    """The single changes that can let a job in: a closed list."""
-
-    JOB_ENDS = "a job that ends"
-    QUOTA = "more quota"
-    BORROWING_LIMIT = "a higher borrowing limit"
-    FLAVOR = "another flavor"
-    OTHER = "a change of the job or its queue"
-
-
-@dataclass(frozen=True, slots=True)
-class Remedy:
-    """One change, verified by the quota arithmetic where `is_verified` is true."""
-
-    kind: RemedyKind
-    text: str
-    is_verified: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 
 from reconciler.admission.fit import shown
+from reconciler.admission.model import Remedy, RemedyKind
 from reconciler.admission.nodes import misfit
+from reconciler.admission.remedies import flavor_pairs
 from reconciler.kubestellar.memory import read_placed
 from reconciler.kubestellar.model import Decision
 from reconciler.kueue.health import explain
@@ -13,11 +15,11 @@ from reconciler.kueue.workloads import HELD, has_condition
 from reconciler.objects import ClusterName, Gap, Manifest
 from reconciler.why.dispatch import way_of, worker_answers
 from reconciler.why.index import ClusterIndex, Stories
-from reconciler.why.model import CheckAnswer, QueuedAhead, Remedy, RemedyKind, State, Story, StoryReason, Subject
+from reconciler.why.model import CheckAnswer, QueuedAhead, State, Story, StoryReason, Subject
 from reconciler.why.queue import blocked_reason
 from reconciler.why.reading import address_of, condition_of, is_pending, message_of, priority_of, title_of
 from reconciler.why.reason import subject_reason
-from reconciler.why.remedies import find_remedies, flavor_pairs, requested, requested_text, submission_of
+from reconciler.why.remedies import find_remedies, requested, requested_text, submission_of
 from reconciler.why.steps import steps_of
 
 MOST_AHEAD = 5

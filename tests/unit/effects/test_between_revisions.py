@@ -99,7 +99,7 @@ def test_change_without_effects_says_so(repo: Path, capsys: Capture) -> None:
     assert affected(capsys) == []
 
 
-def test_what_the_base_has_still_to_do_is_no_effect_of_the_change(repo: Path, capsys: Capture) -> None:
+def test_changes_that_the_base_still_has_to_make_do_not_count(repo: Path, capsys: Capture) -> None:
     write(repo, *team(1))
     commit(repo)
     write(repo, *team(1), flavor("other"))
