@@ -8,7 +8,7 @@ from reconciler.admission.state import ClusterState
 from reconciler.effects.model import Impact
 from reconciler.effects.states import ChangedCluster
 from reconciler.kueue.quota_tree import NO_QUOTA, FlavorResource, NodeKind, NodeName, QuotaTree
-from reconciler.kueue.reading import as_text, at
+from reconciler.kueue.reading import as_list, as_text, at
 from reconciler.kueue.resources import amount_of
 from reconciler.kueue.workloads import HELD, condition_of, has_condition, priority_of, queue_of, usage_of
 from reconciler.objects import Manifest
@@ -40,6 +40,8 @@ def find_evicted(cluster: ChangedCluster) -> Iterator[Hit]:
             yield Hit(workload, Impact.EVICTED, f"ClusterQueue {queue} gets stopPolicy {DRAIN}")
         elif _starts_draining(cluster.before.local_queues.get(local), cluster.after.local_queues.get(local)):
             yield Hit(workload, Impact.EVICTED, f"LocalQueue {'/'.join(local)} gets stopPolicy {DRAIN}")
+        elif _is_stopped_before_admission(cluster, workload, queue, local):
+            yield Hit(workload, Impact.EVICTED, "its queue stops before its admission checks are done")
 
 
 def find_stranded(cluster: ChangedCluster) -> Iterator[Hit]:
@@ -92,7 +94,35 @@ def why_not_queued(state: ClusterState, workload: Manifest) -> str:
         return f"{kind} {as_text(at(stopped[0], 'metadata', 'name'))} is stopped afterwards"
     if is_selected(at(queue, "spec", "namespaceSelector"), namespace, state) is False:
         return f"ClusterQueue {name} does not select the namespace {namespace} afterwards"
+    if missing := _missing_reference(state, queue):
+        return f"ClusterQueue {name} refers to {missing}, which does not exist afterwards"
     return ""
+
+
+def _missing_reference(state: ClusterState, queue: Manifest) -> str:
+    """Kueue deactivates a queue one of whose flavors or checks is missing."""
+    for group in as_list(at(queue, "spec", "resourceGroups")):
+        for flavor in as_list(at(group, "flavors")):
+            if (name := as_text(at(flavor, "name"))) not in state.flavors:
+                return f"ResourceFlavor {name}"
+    for check in as_list(at(queue, "spec", "admissionChecksStrategy", "admissionChecks")):
+        if (name := as_text(at(check, "name"))) not in state.checks:
+            return f"AdmissionCheck {name}"
+    return ""
+
+
+def _is_stopped_before_admission(
+    cluster: ChangedCluster, workload: Manifest, queue: str, local: tuple[str, str]
+) -> bool:
+    """A queue on hold keeps its admitted workloads, and takes the quota of those that wait for an AdmissionCheck."""
+    states = [
+        [
+            as_text(at(one, "spec", "stopPolicy")) in HELD
+            for one in (state.queues.get(queue), state.local_queues.get(local))
+        ]
+        for state in (cluster.before, cluster.after)
+    ]
+    return not has_condition(workload, "Admitted") and not any(states[0]) and any(states[1])
 
 
 def _starts_draining(before: Manifest | None, after: Manifest | None) -> bool:

@@ -47,7 +47,8 @@ class WorkloadEffect:
 class QuotaEffect:
     """One flavor and resource of a queue before and after. None is a queue or a flavor that does not exist.
 
-    `most` is what the queue could use if all others were idle: its own quota and what it may borrow.
+    `most` is what the queue could use if all others were idle: its own quota and what it may borrow. A larger job is
+    never admitted. `free` is the largest job that would start at once.
     """
 
     cluster: ClusterName
@@ -61,6 +62,8 @@ class QuotaEffect:
     most_after: Quantity
     lent_before: Quantity
     lent_after: Quantity
+    free_before: Quantity
+    free_after: Quantity
     in_use: Quantity
 
     @property

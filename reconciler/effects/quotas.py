@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from reconciler.admission.state import ClusterState
 from reconciler.effects.model import QuotaEffect
 from reconciler.effects.states import ChangedCluster
 from reconciler.kueue.quota_tree import (
@@ -10,6 +11,7 @@ from reconciler.kueue.quota_tree import (
     NodeKind,
     NodeName,
     QuotaTree,
+    available,
     potential,
 )
 from reconciler.kueue.resources import quantity_of
@@ -51,6 +53,8 @@ def _effect(
         most_after=_most(after, node, pair),
         lent_before=_lendable(before, node, pair),
         lent_after=_lendable(after, node, pair),
+        free_before=_free(cluster.before, node, pair),
+        free_after=_free(cluster.after, node, pair),
         in_use=quantity_of(pair.name, used),
     )
 
@@ -77,6 +81,13 @@ def _nominal(tree: QuotaTree, node: NodeName, pair: FlavorResource) -> Quantity 
 def _most(tree: QuotaTree, node: NodeName, pair: FlavorResource) -> Quantity:
     has_quota = node in tree.nodes and pair in tree.nodes[node].quotas
     return quantity_of(pair.name, potential(tree, node, pair) if has_quota else 0)
+
+
+def _free(state: ClusterState, node: NodeName, pair: FlavorResource) -> Quantity:
+    tree = state.tree
+    has_quota = tree is not None and node in tree.nodes and pair in tree.nodes[node].quotas
+    amount = max(0, available(tree, node, pair, state.usage)) if tree is not None and has_quota else 0
+    return quantity_of(pair.name, amount)
 
 
 def _lendable(tree: QuotaTree, node: NodeName, pair: FlavorResource) -> Quantity:

@@ -56,6 +56,8 @@ def _numbers(effect: QuotaEffect) -> str:
         parts.append(f"with borrowing {_step(effect.most_before, effect.most_after)}")
     if effect.lent_before != effect.lent_after:
         parts.append(f"lends up to {_step(effect.lent_before, effect.lent_after)}")
+    if effect.free_before != effect.free_after:
+        parts.append(f"fits now {_step(effect.free_before, effect.free_after)}")
     used = f"{effect.in_use} in use"
     return ", ".join((*parts, f"{used}, which is more" if effect.is_above else used))
 
@@ -124,5 +126,6 @@ def _quota_record(effect: QuotaEffect) -> dict[str, Any]:
         "nominal": {"before": amount(effect.nominal_before), "after": amount(effect.nominal_after)},
         "withBorrowing": {"before": amount(effect.most_before), "after": amount(effect.most_after)},
         "lendsUpTo": {"before": amount(effect.lent_before), "after": amount(effect.lent_after)},
+        "fitsNow": {"before": amount(effect.free_before), "after": amount(effect.free_after)},
         "inUse": amount(effect.in_use),
     }

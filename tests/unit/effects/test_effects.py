@@ -24,6 +24,7 @@ from tests.unit.view.live_objects import (
     live_workload,
     local_queue_of,
     lost_cluster,
+    multikueue_check,
     seen_cluster,
 )
 
@@ -141,6 +142,35 @@ def test_queue_that_takes_a_waiting_job_no_longer_strands_it(spec: Document, why
     assert why in effects.workloads[0].why
 
 
+@pytest.mark.parametrize(
+    ("gone", "spec"),
+    [
+        (FLAVOR, {}),
+        (multikueue_check("slow"), {"admissionChecksStrategy": {"admissionChecks": [{"name": "slow"}]}}),
+    ],
+)
+def test_flavor_or_check_that_goes_strands_what_waits_for_it(gone: Document, spec: Document) -> None:
+    live = [team_queue("1", "1", **spec), multikueue_check("slow"), local_queue_of("a"), waiting("one")]
+    effects = effects_of(live, change(gone, Action.DELETE))
+    assert impacts(effects) == [(Impact.STRANDED, "one")]
+    assert f"refers to {gone['kind']} {gone['metadata']['name']}, which does not exist" in effects.workloads[0].why
+
+
+def test_queue_on_hold_takes_quota_back_only_before_admission() -> None:
+    reserved = live_workload("new", condition("QuotaReserved"), queue="a", job="new", held={"cpu": "2"})
+    live = [team_queue("8", "4"), local_queue_of("a"), running("old"), reserved]
+    effects = effects_of(live, change(team_queue("8", "4", stopPolicy="Hold")))
+    assert impacts(effects) == [(Impact.EVICTED, "new")]
+
+
+def test_quota_says_the_largest_job_that_fits_ever_and_now() -> None:
+    live = [team_queue("8", "3"), team_queue("4", "0", name="b"), local_queue_of("a"), running("one", "3")]
+    rows = {one.queue: one for one in effects_of(live, change(team_queue("4", "3"))).quotas}
+    assert (str(rows["a"].most_before), str(rows["a"].most_after)) == ("12", "8")
+    assert (str(rows["a"].free_before), str(rows["a"].free_after)) == ("9", "5")
+    assert (str(rows["b"].free_before), str(rows["b"].free_after)) == ("9", "5")
+
+
 def test_stranded_before_the_plan_is_not_an_effect_of_it() -> None:
     live = [team_queue("8"), waiting("one")]
     assert impacts(effects_of(live, change(team_queue("4")))) == []
@@ -236,8 +266,8 @@ def test_text_cuts_long_lists_with_a_count() -> None:
     assert lines[0] == "who is affected"
     assert sum(line.startswith("  evicted: east/Job/team/job-") for line in lines) == 10
     assert "  evicted: and 2 more" in lines
-    quota = "  east  a  default  cpu  nominal 99 -> 50, with borrowing 99 -> 50, lends up to 99 -> 50, 24 in use"
-    assert lines[-2:] == ["quota", quota]
+    quota = "  east  a  default  cpu  nominal 99 -> 50, with borrowing 99 -> 50, lends up to 99 -> 50"
+    assert lines[-2:] == ["quota", f"{quota}, fits now 75 -> 26, 24 in use"]
 
 
 def test_comment_counts_who_loses_and_who_gains() -> None:
