@@ -4,6 +4,7 @@ import gc
 import platform
 from pathlib import Path
 
+import effects
 import live
 import offline
 import online
@@ -15,7 +16,7 @@ RESULTS = Path(__file__).parent / "RESULTS.md"
 def main() -> None:
     gc.set_threshold(200_000, 50, 50)  # as the command does
     lines: list[str] = []
-    for part in (offline, placements, online, live):
+    for part in (offline, placements, effects, online, live):
         for what, target, result in part.measure():
             lines.append(f"| {what} | {target} | {result} |")
             print(lines[-1], flush=True)

@@ -5,10 +5,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from reconciler.capacity.view import pool_entries
+from reconciler.effects.model import NO_EFFECTS, Effects
 from reconciler.objects import ClusterName, Ref
 from reconciler.pipeline.render import Rendered
 from reconciler.plan.model import Action, Cause, Change, Plan
 from reconciler.plan.record import plan_record
+from reconciler.report.effects import effects_lines, effects_record
 from reconciler.report.text import plan_text
 from reconciler.snapshot.objects import FleetObjects
 from reconciler.spec.model import FleetSpec
@@ -20,13 +22,17 @@ from reconciler.web.filter import Record
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanMade:
-    """A plan, what it was made of, and which of its changes were written. `problem` is why there is none newer."""
+    """A plan, what it was made of, and which of its changes were written. `problem` is why there is none newer.
+
+    `effects` are None for a plan that is applied at once: they would be over before a reader sees them.
+    """
 
     plan: Plan
     rendered: Rendered
     made_at: datetime
     written: frozenset[Ref] = field(default_factory=frozenset)
     problem: str = ""
+    effects: Effects | None = None
 
 
 def page_view(spec: FleetSpec, objects: FleetObjects, made: PlanMade | None) -> Record:
@@ -43,8 +49,9 @@ def page_plan(made: PlanMade) -> Record:
     return {
         "madeAt": made.made_at.isoformat(timespec="seconds"),
         "problem": made.problem,
-        "text": plan_text(made.plan),
+        "text": plan_text(made.plan, effects=tuple(effects_lines(made.effects or NO_EFFECTS))),
         "plan": plan_record(made.plan),
+        "effects": None if made.effects is None else effects_record(made.effects),
     }
 
 

@@ -18,7 +18,7 @@ from reconciler.web.changes import find_changes
 from reconciler.web.filter import Record, ViewScope, narrow
 from reconciler.web.history import CapacityHistory, CapacitySample, history_record, sample_of
 
-NO_PLAN: Record = {"madeAt": None, "problem": "no plan was made yet", "text": "", "plan": None}
+NO_PLAN: Record = {"madeAt": None, "problem": "no plan was made yet", "text": "", "plan": None, "effects": None}
 NOT_FOR_TENANTS: Record = {**NO_PLAN, "problem": "the plan is shown to readers of the whole fleet"}
 NO_HISTORY = history_record(CapacityHistory())
 

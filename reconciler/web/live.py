@@ -16,6 +16,7 @@ from reconciler.clients.protocols import ClusterClient
 from reconciler.errors import EdgeError, KfleetError
 from reconciler.pipeline.capacity import ObserveOptions
 from reconciler.pipeline.compare import compare
+from reconciler.pipeline.effects import observe_effects
 from reconciler.pipeline.load import Revision
 from reconciler.pipeline.objects import observe_fleet_objects
 from reconciler.pipeline.observe import Connections, observe
@@ -153,4 +154,6 @@ def make_page_plan(revision: Revision, open_: Open, options: ObserveOptions) -> 
         rendered = render(revision, observe(revision, connections, options))
         comparison = compare(rendered, connections)
         issues = preflight(rendered, comparison.views, connections.clients, connections.opener)
-    return PlanMade(plan=plan(rendered, comparison, issues), rendered=rendered, made_at=datetime.now(UTC))
+        made = plan(rendered, comparison, issues)
+        effects = observe_effects(rendered.spec, made, connections)
+    return PlanMade(plan=made, rendered=rendered, made_at=datetime.now(UTC), effects=effects)

@@ -20,6 +20,7 @@ export function planView({ store, route, change }) {
   return [
     heading("Plan", choice),
     h("p", { class: "muted", key: "made" }, `Made at ${clock(shown.madeAt)} for ${shown.plan.revision ? `revision ${shown.plan.revision.slice(0, 12)}` : "the working tree"}.`, shown.problem ? ` A newer plan could not be made: ${shown.problem}` : ""),
+    isText ? null : affected(shown.effects),
     isText ? h("pre", { class: "panel text", tabindex: 0, key: "text", role: "region", "aria-label": "The plan as text" }, shown.text) : changes(shown.plan, route, change),
   ];
 }
@@ -40,6 +41,14 @@ function changes(plan, route, change) {
     problems("Placements", "none", plan.placements.map((one) => `${one.verb} ${one.object} ${one.cluster} ${one.why}`)),
     clusters.map((cluster) => clusterChanges(cluster, route)),
   ];
+}
+
+// Harm first, as the plan sorts them; the text form has the quotas too.
+function affected(effects) {
+  if (!effects) return null;
+  const lines = effects.workloads.slice(0, MOST).map((one) => `${one.impact}: ${one.cluster}/${one.kind}/${one.namespace}/${one.name} (queue ${one.queue}${one.tenant ? `, tenant ${one.tenant}` : ""}): ${one.why}${one.by.length ? `; by ${one.by.join(", ")}` : ""}`);
+  const more = effects.workloads.length > MOST ? [`and ${effects.workloads.length - MOST} more`] : [];
+  return problems("Who is affected", "warn", [...lines, ...more, ...effects.unknown.map((one) => `unknown: ${one}`)]);
 }
 
 function problems(title, kind, lines) {
