@@ -1,4 +1,4 @@
-"""What Kueue's scheduler does, by arithmetic. The same is compared with real Kueue in tests/cluster/scheduling."""
+"""What Kueue's scheduler does, by arithmetic."""
 
 from collections.abc import Sequence
 from typing import Any
