@@ -29,7 +29,7 @@ from reconciler.scheduling.preemption import ANY, LOWER_OR_NEWER, Attempt, find_
 from reconciler.scheduling.usage import Held, Pair, UsageNode
 
 # More cycles per workload than this are an endless exchange of preemptions.
-MOST_ROUNDS = 8
+MOST_ROUNDS = 3
 Entry = tuple[QueuedWorkload, FlavorChoice]
 Requests = tuple[tuple[Pair, int], ...]
 

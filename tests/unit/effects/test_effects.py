@@ -171,6 +171,39 @@ def test_quota_says_the_largest_job_that_fits_ever_and_now() -> None:
     assert (str(rows["b"].free_before), str(rows["b"].free_after)) == ("9", "5")
 
 
+def test_waiting_job_that_preempts_names_who_loses_and_why() -> None:
+    live = [
+        team_queue("4", "0", **RECLAIMS),
+        team_queue("4", "8", name="b"),
+        local_queue_of("a"),
+        running("old", "4", queue="b", minute=1),
+        running("new", "4", queue="b", minute=2),
+        waiting("mine", "4"),
+    ]
+    assert impacts(effects_of(live, change(team_queue("4", "0", **RECLAIMS)))) == []  # it would do so anyway
+    live[0] = team_queue("4", "0")
+    effects = effects_of(live, change(team_queue("4", "0", **RECLAIMS)))
+    assert impacts(effects) == [(Impact.PREEMPTED, "new"), (Impact.STARTS, "mine")]
+    assert effects.workloads[0].why == "for team/mine: its queue takes back what is its own"
+    assert effects.workloads[0].by == ("a",)
+
+
+def test_order_by_past_usage_makes_the_next_steps_unknown() -> None:
+    scope = {"admissionScope": {"admissionMode": "UsageBasedAdmissionFairSharing"}}
+    live = [team_queue("2", **scope), local_queue_of("a"), waiting("one", "4")]
+    effects = effects_of(live, change(team_queue("8", **scope)))
+    assert impacts(effects) == [(Impact.POSSIBLE, "one")]
+    assert [gap.why for gap in effects.unknown] == ["the order of queue a depends on past usage, which no object shows"]
+
+
+def test_endless_preemptions_make_the_next_steps_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reconciler.scheduling.cycles.MOST_ROUNDS", 0)
+    live = [team_queue("2"), local_queue_of("a"), waiting("one")]
+    assert [gap.why for gap in effects_of(live, change(team_queue("8"))).unknown] == [
+        "its workloads preempt each other in turn"
+    ]
+
+
 def test_stranded_before_the_plan_is_not_an_effect_of_it() -> None:
     live = [team_queue("8"), waiting("one")]
     assert impacts(effects_of(live, change(team_queue("4")))) == []
