@@ -72,7 +72,7 @@ def team_queue(nominal: str, reserved: str = "0", name: str = "a", **spec: Any) 
     return live_queue(name, cpu_group(nominal), reserved, cohortName="all", **spec)
 
 
-RECLAIMS = {"preemption": {"reclaimWithinCohort": "Any"}}
+RECLAIMS: dict[str, Any] = {"preemption": {"reclaimWithinCohort": "Any"}}
 
 
 def test_cut_below_use_names_the_latest_and_least_important_workloads() -> None:
@@ -189,7 +189,7 @@ def test_waiting_job_that_preempts_names_who_loses_and_why() -> None:
 
 
 def test_order_by_past_usage_makes_the_next_steps_unknown() -> None:
-    scope = {"admissionScope": {"admissionMode": "UsageBasedAdmissionFairSharing"}}
+    scope: dict[str, Any] = {"admissionScope": {"admissionMode": "UsageBasedAdmissionFairSharing"}}
     live = [team_queue("2", **scope), local_queue_of("a"), waiting("one", "4")]
     effects = effects_of(live, change(team_queue("8", **scope)))
     assert impacts(effects) == [(Impact.POSSIBLE, "one")]
