@@ -1,7 +1,7 @@
 """The nouns of Kubernetes objects that all stages share."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple, NewType
 
@@ -62,11 +62,15 @@ def _without_fields(owner: Manifest) -> Manifest:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Something that had to be known and was not seen. What it would have decided is left at its safest value."""
+    """Something that had to be known and was not seen. What it would have decided is left at its safest value.
+
+    `what` and `why` are for people. `flavor` is for code: the flavor, if its capacity was not seen.
+    """
 
     cluster: ClusterName
     what: str
     why: str
+    flavor: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         return f"{self.cluster}: {self.what}: {self.why}"

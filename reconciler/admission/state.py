@@ -25,7 +25,6 @@ from reconciler.spec.model import Cluster, FleetSpec
 
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 Address = tuple[str, str]
-_CAPACITY = "capacity of flavor "
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,11 +169,10 @@ def offline_fleet(spec: FleetSpec, desired: Desired) -> FleetState:
 
 def _state(spec: FleetSpec, desired: Desired, cluster: Cluster) -> ClusterState:
     patch = cluster.kueue.configuration
-    gaps = [gap.what for gap in desired.gaps if gap.cluster == cluster.name]
     facts = AdmissionFacts(
         admission_settings(assumed_settings(patch), patch, cluster.kueue.namespace),
         offline_api(cluster).version,
-        unknown_flavors=frozenset(what.removeprefix(_CAPACITY) for what in gaps if what.startswith(_CAPACITY)),
+        unknown_flavors=frozenset(gap.flavor for gap in desired.gaps if gap.cluster == cluster.name and gap.flavor),
         unknown_queues=frozenset(_made_of_pools(spec)),
     )
     known = (entry.manifest for entry in desired.of_cluster(cluster.name) if not entry.held)

@@ -1,4 +1,7 @@
-"""What workloads hold of each flavor, as Kueue counts it."""
+"""Observes capacity: nodes, ClusterMetrics and pools on NATS become samples of the ledger. Also what workloads hold.
+
+A new source of capacity is read in `_look_at`, for the flavors that `find_sources` lists for it.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor

@@ -60,7 +60,8 @@ def compute_quota(spec: FleetSpec, seen: Capacities) -> QuotaTable:
     for queue, entry, place in _queue_entries(spec):
         capacity = usable.get(place)
         if capacity is None and _has_share(entry):
-            gaps[Gap(place.cluster, f"capacity of flavor {place.flavor}", "not observed; its shares count as 0")] = None
+            what = f"capacity of flavor {place.flavor}"
+            gaps[Gap(place.cluster, what, "not observed; its shares count as 0", place.flavor)] = None
             unseen[queue.name] = (*unseen.get(queue.name, ()), place)
         key = (queue.name, place.cluster)
         quota = _quota(queue, entry, place, _Known(place.flavor in observed, capacity or {}, shares))

@@ -73,7 +73,7 @@ def build_view(spec: FleetSpec, desired: Desired) -> View:
         clusters_of_queue={queue.name: spec.selected(queue.clusters) for queue in spec.queues},
         clusters_of_flavor={flavor.name: spec.selected(flavor.clusters) for flavor in spec.flavors},
         objects=objects,
-        unknown=frozenset((gap.cluster, gap.what.removeprefix("capacity of flavor ")) for gap in desired.gaps),
+        unknown=frozenset((gap.cluster, gap.flavor) for gap in desired.gaps if gap.flavor),
         quotas={entry.ref: tuple(_placed_quotas(entry)) for entry in desired.objects if entry.ref.kind in WITH_QUOTA},
     )
 

@@ -105,7 +105,7 @@ def test_check_translates_an_old_mini_cluster(kfleet_in_process: Kfleet, written
     ("text", "options", "code", "said"),
     [
         ("a: [", (), 1, "jobs.yaml"),
-        ("kind: Job", ("--cluster", "mars"), 2, "no cluster 'mars'; there are: hub, cnaf-gpu"),
+        ("kind: Job", ("--cluster", "mars"), 1, "no cluster 'mars'; there are: hub, cnaf-gpu"),
         (
             "apiVersion: batch/v1\nkind: Job\nmetadata: {annotations: {kfleet.dev/clusters: ''}}",
             (),
