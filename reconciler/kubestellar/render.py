@@ -160,9 +160,7 @@ def _flavors(spec: FleetSpec, manager: Cluster, queues: Sequence[Queue]) -> Iter
     wanted = {entry.flavor for queue in queues for entry in (*queue.quota, *queue.manager_quota)}
     for flavor in spec.flavors:
         if flavor.name in wanted and manager not in spec.selected(flavor.clusters):
-            manifest = resource_flavor(flavor)
-            content = {name: value for name, value in manifest["spec"].items() if name != "topologyName"}
-            yield desired_object(manager, {**manifest, "spec": content}, flavor.document)
+            yield desired_object(manager, resource_flavor(replace(flavor, topology_name="")), flavor.document)
 
 
 def _binding_policy(worker: Cluster, settings: KubeStellar, shape: PolicyShape) -> dict[str, Any]:

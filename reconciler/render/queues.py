@@ -139,7 +139,9 @@ def resource_flavor(flavor: Flavor) -> dict[str, Any]:
         "tolerations": [dict(toleration) for toleration in flavor.tolerations],
         "topologyName": flavor.topology_name,
     }
-    return kueue_manifest("ResourceFlavor", flavor.name, without_empty(content))
+    manifest = kueue_manifest("ResourceFlavor", flavor.name, without_empty(content))
+    # As most people write one: an empty spec would be a change of a flavor that was made without.
+    return manifest if manifest["spec"] else {name: value for name, value in manifest.items() if name != "spec"}
 
 
 def _stop_policy(queue: Queue, cluster: Cluster) -> str:
