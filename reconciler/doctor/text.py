@@ -1,12 +1,13 @@
 """The report of the doctor as text, JSON and markdown."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from reconciler.doctor.model import Diagnostic, DoctorReport, Urgency
 from reconciler.text import Paint, code, counted, one_line, unpainted
 
 _STYLES: Mapping[Urgency, str] = {Urgency.ERROR: "red", Urgency.WARNING: "yellow", Urgency.ADVICE: "cyan"}
+_MOST_NAMED = 3
 _NOUNS: Mapping[Urgency, str] = {Urgency.ERROR: "error", Urgency.WARNING: "warning", Urgency.ADVICE: "piece of advice"}
 
 
@@ -15,14 +16,25 @@ def doctor_text(report: DoctorReport, paint: Paint = unpainted) -> str:
 
 
 def _lines(report: DoctorReport, paint: Paint) -> Iterator[str]:
-    for one in report.diagnostics:
-        yield f"{paint(f'{one.severity}:', _STYLES[one.severity])} {one.where}: {one_line(one.message)} [{one.code}]"
+    for alike in _together(report.diagnostics):
+        one = alike[0]
+        where = ", ".join(other.where for other in alike[:_MOST_NAMED])
+        more = f" and {len(alike) - _MOST_NAMED} more" if len(alike) > _MOST_NAMED else ""
+        yield f"{paint(f'{one.severity}:', _STYLES[one.severity])} {where}{more}: {one_line(one.message)} [{one.code}]"
         if one.remedy:
             yield f"    {one_line(one.remedy)}"
     for gap in report.gaps:
         yield f"{paint('not seen:', 'yellow')} {gap}"
     if report.diagnostics or report.gaps:
         yield ""
+
+
+def _together(diagnostics: Iterable[Diagnostic]) -> Iterable[list[Diagnostic]]:
+    """What is the same of many objects is one line: a hundred queues of a Kueue that is down have one cause."""
+    found: dict[tuple[str, ...], list[Diagnostic]] = {}
+    for one in diagnostics:
+        found.setdefault((one.severity, one.code, one.message, one.remedy), []).append(one)
+    return found.values()
 
 
 def summary(report: DoctorReport) -> str:

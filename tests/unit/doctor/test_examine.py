@@ -275,3 +275,11 @@ def test_cluster_whose_kueue_cannot_be_read_is_a_gap() -> None:
     report = report_of(replace(seen, objects=replace(seen.objects, clusters={ClusterName(HOME): home})))
     assert [gap.what for gap in report.gaps] == ["the release of Kueue", "the Configuration of Kueue"]
     assert report.diagnostics == ()
+
+
+def test_same_trouble_of_many_objects_is_one_line_of_the_text() -> None:
+    queues = [cluster_queue(f"q{number}", cpu_group("1", of="cpu")) for number in range(5)]
+    report = examined(CPU, *queues, NODE)
+    assert len([one for one in report.diagnostics if one.code == "not-processed"]) == 5
+    (line,) = [line for line in doctor_text(report).splitlines() if "[not-processed]" in line]
+    assert line.startswith("warning: home/ClusterQueue/q0, home/ClusterQueue/q1, home/ClusterQueue/q2 and 2 more: ")
