@@ -89,8 +89,9 @@ def _is_second(live: LiveCluster, home: LiveCluster | None, address: Address, wo
     second Workload for the same job.
     """
     named = prebuilt_of(owned_job(live, workload).manifest)
-    known = (live.workloads or {}).keys() | ((home.workloads or {}).keys() if home else set())
-    return bool(named) and named != address[1] and (address[0], named) in known
+    if not named or named == address[1]:
+        return False
+    return any((address[0], named) in (one.workloads or {}) for one in (live, home) if one is not None)
 
 
 def _has_origin(workload: Manifest) -> bool:
