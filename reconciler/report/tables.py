@@ -1,7 +1,7 @@
 """Tables for a terminal and for a pipe: aligned text, colours, bars, amounts that a person can read."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from reconciler.quantity import NANO, Notation, Quantity
@@ -41,11 +41,20 @@ class Layout:
 
 
 def table_lines(table: Table, layout: Layout) -> Iterator[str]:
+    """Bars are left out where the amounts beside them would be cut."""
+    rows, widths = _sized(table, layout)
+    fitted = _fitted(widths, layout)
+    if any(cell.bar is not None and len(cell.text) > fitted[at] for row in rows for at, cell in enumerate(row)):
+        rows, widths = _sized(table, replace(layout, has_bars=False))
+        fitted = _fitted(widths, layout)
+    for row in rows:
+        yield _line(row, fitted, layout)
+
+
+def _sized(table: Table, layout: Layout) -> tuple[list[tuple[Cell, ...]], list[int]]:
     head = [tuple(Cell(name, "bold") for name in table.columns)] if layout.has_headers else []
     rows = [tuple(_shown(cell, layout) for cell in row) for row in (*head, *table.rows)]
-    widths = _fitted([max((len(row[at].text) for row in rows), default=0) for at in range(len(table.columns))], layout)
-    for row in rows:
-        yield _line(row, widths, layout)
+    return rows, [max((len(row[at].text) for row in rows), default=0) for at in range(len(table.columns))]
 
 
 def _line(row: Sequence[Cell], widths: Sequence[int], layout: Layout) -> str:
@@ -62,7 +71,7 @@ def _shown(cell: Cell, layout: Layout) -> Cell:
     """Texts come from clusters: nothing in them may control the terminal."""
     text = "".join(sign if sign.isprintable() else " " for sign in cell.text)
     if layout.has_bars and cell.bar is not None:
-        text = f"{bar(cell.bar)} {text}"
+        return Cell(f"{bar(cell.bar)} {text}", cell.style, cell.bar)
     return Cell(text, cell.style)
 
 

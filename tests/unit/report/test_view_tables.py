@@ -93,6 +93,12 @@ def test_table_is_cut_at_the_width_of_a_terminal_and_has_bars() -> None:
     assert max(map(len, found)) == 24
 
 
+def test_bars_are_left_out_where_amounts_would_be_cut() -> None:
+    table = Table(("NAME", "CPU", "MEMORY"), ((Cell("queue"), Cell("24/128", bar=0.2), Cell("96Gi/512Gi", bar=0.2)),))
+    assert lines(table, width=30, has_bars=True)[1] == "queue  24/128  96Gi/512Gi"
+    assert lines(table, width=60, has_bars=True)[1] == "queue  █░░░░░ 24/128  █░░░░░ 96Gi/512Gi"
+
+
 def test_table_without_headers() -> None:
     assert lines(TABLE, has_headers=False)[0].startswith("a ")
 
