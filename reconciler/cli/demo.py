@@ -3,6 +3,7 @@
 import os
 import shlex
 import shutil
+import sys
 import time
 from pathlib import Path
 
@@ -14,17 +15,21 @@ from reconciler.cli.plan import plan
 from reconciler.cli.sandbox import down, up
 from reconciler.cli.why import why
 from reconciler.sandbox import sample
+from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.kubeconfig import kubectl
+from reconciler.sandbox.processes import Part
 from reconciler.sandbox.state import MANAGER, SandboxState, load_state
 
 NAME = "demo"
 REPOSITORY = "repository"
 SAMPLE = Path(sample.__path__[0])
 JOBS = {"genomics": "align", "vision": "train"}
+STARTED = 2  # of the jobs that are left; the third waits
+PAGE = "page"
 
 
 @click.command()
-@click.option("--keep", "is_kept", is_flag=True, help="Keep the fleet running afterwards.")
+@click.option("--keep", "is_kept", is_flag=True, help="Keep the fleet running, with jobs and its page.")
 @click.pass_context
 def demo(ctx: click.Context, is_kept: bool) -> None:
     """Start a sandbox fleet, commit and apply its queues, run jobs through MultiKueue, stop the fleet."""
@@ -42,6 +47,8 @@ def demo(ctx: click.Context, is_kept: bool) -> None:
         _title("Submit jobs on the manager, one of them with GPUs, which only worker2 has")
         run_jobs(state)
         _show_fleet(repository)
+        if is_kept:
+            leave_jobs(state, repository)
     finally:
         if is_kept:
             _tell_way_on(load_state(NAME))
@@ -93,23 +100,45 @@ def _show_fleet(repository: Path) -> None:
     _kfleet(why, repository, "vision/train")
 
 
+def leave_jobs(state: SandboxState, repository: Path) -> None:
+    """Submit jobs that do not end, of which one waits for the GPUs of another, and serve the page that shows them."""
+    _title("Submit jobs that keep running, and one that waits for their GPUs")
+    _shown(state, MANAGER, "apply", "--server-side", "-f", str(SAMPLE / "more-jobs.yaml"))
+    clusters = ("get", "workloads", "-A", "-o", "jsonpath={range .items[*]}{.status.clusterName}{'\\n'}{end}")
+    while len(kubectl(state, MANAGER, *clusters).split()) < len(JOBS) + STARTED:
+        time.sleep(0.1)
+    serve_page(repository)
+    _kfleet(get, repository, "jobs")
+
+
+def serve_page(repository: Path) -> None:
+    """A part of the sandbox, so that the page ends with it."""
+    sandbox = Sandbox.find(NAME)
+    (port,) = sandbox.take_ports(1)
+    options = ("ui", "--repo", str(repository), "--listen", f"127.0.0.1:{port}")
+    command = (sys.executable, "-c", "from reconciler.cli import main; main()", *options)
+    sandbox.wait(sandbox.start(Part(PAGE, command, sandbox.folder / "page.log", port)).name)
+
+
 def show_pods(state: SandboxState, where: str, namespace: str, job: str) -> None:
     """Show where a job's pods run, unless the job has finished already: MultiKueue then removes it from the worker."""
-    while not kubectl(state, where, "get", "pods", "-n", namespace, "-o", "name"):
+    pods = ("get", "pods", "-n", namespace, "-l", f"job-name={job}", "-o")
+    while not kubectl(state, where, *pods, "name"):
         if kubectl(state, MANAGER, "get", "job", job, "-n", namespace, "-o", "jsonpath={.status.succeeded}"):
             click.echo("it has finished already")
             return
         time.sleep(0.1)
-    _shown(state, where, "get", "pods", "-n", namespace, "-o", "wide")
+    _shown(state, where, *pods, "wide")
 
 
 def _tell_way_on(state: SandboxState) -> None:
+    page = next((f"\nThe page of the fleet: http://{one.address}/jobs" for one in state.parts if one.name == PAGE), "")
     click.echo(
-        "\nThe fleet keeps running. Change it in git, and continue with:\n"
+        f"{page}\nThe fleet keeps running. Change it in git, and continue with:\n"
         f"  export KUBECONFIG={state.kubeconfig}\n"
         f"  cd {state.folder / REPOSITORY}\n"
         "  kfleet get jobs -w\n"
-        "  kfleet ui            # the page; it prints its address\n"
+        "  kfleet why vision/distill\n"
         f"Stop it with: kfleet sandbox down --name {NAME}"
     )
 

@@ -1,10 +1,13 @@
 """The demo: from empty clusters by one commit and one apply to jobs that ran where they fit."""
 
+import json
+
 import pytest
 
 from reconciler.cli.demo import show_pods
 from reconciler.sandbox.kubeconfig import kubectl
 from reconciler.sandbox.state import load_state
+from tests.cluster.web.reading import get
 from tests.support import Kfleet, eventually
 
 pytestmark = pytest.mark.usefixtures("loopback")
@@ -33,6 +36,13 @@ def test_demo_takes_jobs_of_two_teams_to_the_workers_that_fit(kfleet: Kfleet) ->
     assert "sandbox demo is down" in told.stdout
 
 
+def states_on_page(lines: list[str]) -> list[str]:
+    """The states of the jobs that are left, on the page whose address was printed."""
+    page = next(line.partition(": ")[2] for line in lines if line.startswith("The page of the fleet: http://"))
+    view = json.loads(get(page.removesuffix("jobs") + "api/view").body)
+    return sorted(job["state"] for job in view["jobs"] if job["name"] in ("assemble", "distill", "finetune"))
+
+
 def test_demo_that_is_kept_tells_how_to_go_on(kfleet: Kfleet, capsys: pytest.CaptureFixture[str]) -> None:
     told = kfleet("demo", "--keep")
     try:
@@ -44,7 +54,9 @@ def test_demo_that_is_kept_tells_how_to_go_on(kfleet: Kfleet, capsys: pytest.Cap
         assert "worker2: ok" in status.stdout
         # On a slow machine a job may be over, and its pods gone, before anybody looks.
         state = load_state("demo")
-        eventually(lambda: not kubectl(state, "worker2", "get", "pods", "-n", "vision", "-o", "name"))
+        left = ("get", "pods", "-n", "vision", "-l", "job-name=train", "-o", "name")
+        eventually(lambda: not kubectl(state, "worker2", *left))
+        eventually(lambda: states_on_page(lines) == ["pending", "running", "running"], 60)
         show_pods(state, "worker2", "vision", "train")
         assert capsys.readouterr().out == "it has finished already\n"
     finally:
