@@ -120,7 +120,7 @@ def _address(manifest: Manifest) -> Address:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class RemovalQuestion:
     """The inputs of the observation.
 
     `firm` are the clusters that each config keeps in any case. `members` are label selectors of the fleet's objects on
@@ -149,7 +149,7 @@ class _Manager:
     sent: tuple[SentWorkload, ...]
 
 
-def observe_removals(question: Question, clients: Mapping[ClusterName, ClusterClient]) -> WorkerRemovals:
+def observe_removals(question: RemovalQuestion, clients: Mapping[ClusterName, ClusterClient]) -> WorkerRemovals:
     client = clients.get(question.manager)
     if client is None:
         return WorkerRemovals(problem=question.lost.get(question.manager, "no connection"))
@@ -173,7 +173,7 @@ def observe_removals(question: Question, clients: Mapping[ClusterName, ClusterCl
     )
 
 
-def _concerns(config: Manifest, question: Question) -> bool:
+def _concerns(config: Manifest, question: RemovalQuestion) -> bool:
     """Whether the fleet owns a config, or is about to adopt it."""
     return config["metadata"]["name"] in question.firm or _is_member(config, question.members[question.manager])
 
@@ -227,7 +227,7 @@ def _local_queues(manifests: Iterable[Manifest]) -> Mapping[Address, str]:
 
 
 def _look_at_workers(
-    names: Iterable[ClusterName], question: Question, clients: Mapping[ClusterName, ClusterClient]
+    names: Iterable[ClusterName], question: RemovalQuestion, clients: Mapping[ClusterName, ClusterClient]
 ) -> Mapping[ClusterName, RemoteWorkloads]:
     def look(name: ClusterName) -> RemoteWorkloads:
         client = clients.get(name)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from reconciler.clients.kubernetes import ApiServer
 from reconciler.errors import ClusterError
 from reconciler.multikueue.model import WorkerRemovals
-from reconciler.multikueue.observe_removal import Question, observe_removals
+from reconciler.multikueue.observe_removal import RemovalQuestion, observe_removals
 from reconciler.multikueue.removal import required_memberships
 from reconciler.objects import ClusterName
 from reconciler.spec.model import Cluster, FleetSpec
@@ -90,7 +90,7 @@ def observe_worker_removals(
     leaving = tuple(cluster for cluster in removed if cluster.name not in shared.names)
     firm = required_memberships(shared.counted(spec))
     return observe_removals(
-        Question(
+        RemovalQuestion(
             manager=spec.manager.name, firm=firm, members=members, removed=leaving, lost=lost, aliases=shared.names
         ),
         clients,

@@ -34,7 +34,7 @@ _WRITTEN = ("create", "delete", "get", "list", "patch", "watch")
 _RESTRICTED = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}
 
 
-class Scope(StrEnum):
+class RightScope(StrEnum):
     """Where a permission applies: in the whole cluster, in Kueue's namespace, or in kfleet's own namespace."""
 
     CLUSTER = "cluster"
@@ -49,7 +49,7 @@ class Right:
     group: str
     plural: str
     verbs: tuple[str, ...]
-    scope: Scope = Scope.CLUSTER
+    scope: RightScope = RightScope.CLUSTER
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,8 @@ class Places:
     own: str = NAMESPACE
     kueue: str = KUEUE_NAMESPACE
 
-    def of(self, scope: Scope) -> str:
-        return {Scope.CLUSTER: "", Scope.KUEUE: self.kueue, Scope.OWN: self.own}[scope]
+    def of(self, scope: RightScope) -> str:
+        return {RightScope.CLUSTER: "", RightScope.KUEUE: self.kueue, RightScope.OWN: self.own}[scope]
 
 
 USUAL = Places()
@@ -69,17 +69,17 @@ ALL_FRAMEWORKS = KueueSettings(frameworks=tuple(sorted(FRAMEWORKS)))
 EVERYWHERE = (
     # kfleet never deletes a namespace.
     Right("", "namespaces", ("create", "get", "list", "patch", "watch")),
-    Right("", "configmaps", _WRITTEN, Scope.KUEUE),
+    Right("", "configmaps", _WRITTEN, RightScope.KUEUE),
     # kfleet restarts Kueue with a new Configuration, and reads from its pods why it does not become ready.
-    Right("", "pods", ("list",), Scope.KUEUE),
-    Right("apps", "deployments", ("get", "list", "patch"), Scope.KUEUE),
+    Right("", "pods", ("list",), RightScope.KUEUE),
+    Right("apps", "deployments", ("get", "list", "patch"), RightScope.KUEUE),
     Right(GROUP, "workloads", ("list",)),
 )
 _MANAGER = (
-    Right("", "events", ("create",), Scope.KUEUE),
-    Right("", "secrets", ("create", "delete", "get", "list", "patch"), Scope.KUEUE),
-    Right("", "secrets", ("get",), Scope.OWN),
-    Right("coordination.k8s.io", "leases", ("create", "get", "update"), Scope.KUEUE),
+    Right("", "events", ("create",), RightScope.KUEUE),
+    Right("", "secrets", ("create", "delete", "get", "list", "patch"), RightScope.KUEUE),
+    Right("", "secrets", ("get",), RightScope.OWN),
+    Right("coordination.k8s.io", "leases", ("create", "get", "update"), RightScope.KUEUE),
     Right("galaxy.kubestellar.io", "clustermetrics", ("create", "get", "list", "watch")),
     Right("galaxy.kubestellar.io", "clustermetrics/status", ("patch",)),
     Right("vk.io", "masterqueues", _FOLLOWED),
@@ -87,8 +87,8 @@ _MANAGER = (
 _WORKER = (
     Right("", "nodes", _FOLLOWED),
     Right("", "pods", ("list",)),
-    Right("", "serviceaccounts", _WRITTEN, Scope.KUEUE),
-    Right("", "serviceaccounts/token", ("create",), Scope.KUEUE),
+    Right("", "serviceaccounts", _WRITTEN, RightScope.KUEUE),
+    Right("", "serviceaccounts/token", ("create",), RightScope.KUEUE),
     Right("galaxy.kubestellar.io", "clustermetrics", _FOLLOWED),
     Right(RBAC, "clusterrolebindings", _WRITTEN),
     Right(RBAC, "clusterroles", _WRITTEN),
@@ -139,12 +139,12 @@ def _given(settings: KueueSettings) -> Iterator[Right]:
 
 def verbs_for(group: str, plural: str) -> tuple[str, ...]:
     """The verbs that kfleet uses on objects of a fleet, from reading to deleting."""
-    known = {(right.group, right.plural): right.verbs for right in EVERYWHERE if right.scope is Scope.CLUSTER}
+    known = {(right.group, right.plural): right.verbs for right in EVERYWHERE if right.scope is RightScope.CLUSTER}
     done = known.get((group, plural), _WRITTEN)
     return tuple(verb for verb in ("get", "list", "create", "patch", "delete") if verb in done)
 
 
-def rules_of(rights: Iterable[Right], scope: Scope) -> list[dict[str, Any]]:
+def rules_of(rights: Iterable[Right], scope: RightScope) -> list[dict[str, Any]]:
     """RBAC rules for exactly these permissions; resources of one group with the same verbs share a rule."""
     verbs: dict[tuple[str, str], set[str]] = {}
     for right in rights:
@@ -167,30 +167,30 @@ def account_objects(
     namespace = _plain("v1", "Namespace", places.own)
     namespace["metadata"]["labels"] = _RESTRICTED
     rights = rights_of(role, settings)
-    bound = [entry for scope in Scope for entry in _role_objects(f"kfleet-{role}", rights, scope, places)]
+    bound = [entry for scope in RightScope for entry in _role_objects(f"kfleet-{role}", rights, scope, places)]
     return (namespace, account, *bound)
 
 
 def kubestellar_objects(places: Places = USUAL) -> tuple[Manifest, ...]:
     """The role for KubeStellar, bound to the account on the manager."""
-    return tuple(_role_objects("kfleet-kubestellar", KUBESTELLAR, Scope.CLUSTER, places))
+    return tuple(_role_objects("kfleet-kubestellar", KUBESTELLAR, RightScope.CLUSTER, places))
 
 
 def skypilot_objects() -> tuple[Manifest, ...]:
     """A role that is bound in the namespace of each SkyPilot team: kfleet needs no ConfigMaps elsewhere."""
     role = _plain(f"{RBAC}/v1", "ClusterRole", "kfleet-skypilot")
-    return ({**role, "rules": rules_of(SKYPILOT, Scope.CLUSTER)},)
+    return ({**role, "rules": rules_of(SKYPILOT, RightScope.CLUSTER)},)
 
 
 def member_objects() -> tuple[Manifest, ...]:
     """A role for fleets with members: kfleet may bind Kueue's two roles without holding their permissions itself."""
     bind = {"apiGroups": [RBAC], "resources": ["clusterroles"], "verbs": ["bind"], "resourceNames": [*BOUND_ROLES]}
     role = _plain(f"{RBAC}/v1", "ClusterRole", "kfleet-members")
-    return ({**role, "rules": [*rules_of(MEMBERS, Scope.CLUSTER), bind]},)
+    return ({**role, "rules": [*rules_of(MEMBERS, RightScope.CLUSTER), bind]},)
 
 
-def _role_objects(name: str, rights: tuple[Right, ...], scope: Scope, places: Places) -> Iterator[Manifest]:
-    rules, kind = rules_of(rights, scope), "ClusterRole" if scope is Scope.CLUSTER else "Role"
+def _role_objects(name: str, rights: tuple[Right, ...], scope: RightScope, places: Places) -> Iterator[Manifest]:
+    rules, kind = rules_of(rights, scope), "ClusterRole" if scope is RightScope.CLUSTER else "Role"
     if not rules:
         return
     namespace = places.of(scope)

@@ -25,7 +25,7 @@ from reconciler.scheduling.model import (
     Settled,
     Target,
 )
-from reconciler.scheduling.preemption import ANY, LOWER_OR_NEWER, Attempt, find_targets
+from reconciler.scheduling.preemption import ANY, LOWER_OR_NEWER, PreemptionAttempt, find_targets
 from reconciler.scheduling.usage import Held, Pair, UsageNode
 
 # More cycles per workload than this are an endless exchange of preemptions.
@@ -92,7 +92,7 @@ class Scheduler:
             return known[key]
 
         def search_targets(needing: frozenset[Pair], requests: Held) -> tuple[Target, ...]:
-            attempt = Attempt(
+            attempt = PreemptionAttempt(
                 workload=workload,
                 queue=rules,
                 nodes=self.nodes,

@@ -10,7 +10,7 @@ from reconciler.scheduling.model import (
     SchedulerSettings,
     Target,
 )
-from reconciler.scheduling.preemption import NEVER, Attempt, candidates_of, with_added_back
+from reconciler.scheduling.preemption import NEVER, PreemptionAttempt, candidates_of, with_added_back
 from reconciler.scheduling.shares import LOWEST, FairShare, share_of
 from reconciler.scheduling.usage import UsageNode
 
@@ -46,7 +46,7 @@ def next_entry(root: UsageNode, entries: Entries, settings: SchedulerSettings) -
     return winner(root)
 
 
-def find_fair_targets(attempt: Attempt, settings: SchedulerSettings) -> tuple[Target, ...]:
+def find_fair_targets(attempt: PreemptionAttempt, settings: SchedulerSettings) -> tuple[Target, ...]:
     candidates = sorted(_candidates(attempt), key=lambda one: (one.queue == attempt.queue.name, one.candidate_order))
     if not candidates:
         return ()
@@ -63,7 +63,7 @@ def find_fair_targets(attempt: Attempt, settings: SchedulerSettings) -> tuple[Ta
     return ()
 
 
-def _candidates(attempt: Attempt) -> Iterator[QueuedWorkload]:
+def _candidates(attempt: PreemptionAttempt) -> Iterator[QueuedWorkload]:
     rules = attempt.queue
     if rules.within_queue != NEVER:
         yield from candidates_of(attempt, rules.name, rules.within_queue)
@@ -75,7 +75,7 @@ def _candidates(attempt: Attempt) -> Iterator[QueuedWorkload]:
 
 
 def _first_rule(
-    attempt: Attempt, candidates: Sequence[QueuedWorkload], settings: SchedulerSettings
+    attempt: PreemptionAttempt, candidates: Sequence[QueuedWorkload], settings: SchedulerSettings
 ) -> tuple[list[Target], list[QueuedWorkload], bool]:
     """Preempt while the share of the other is not lower without the workload; or freely for what is the queue's own."""
     search = _Search(attempt, candidates)
@@ -97,7 +97,7 @@ def _first_rule(
 
 
 def _first_allowed(
-    attempt: Attempt,
+    attempt: PreemptionAttempt,
     search: "_Search",
     queue: UsageNode,
     retried: list[QueuedWorkload],
@@ -116,7 +116,7 @@ def _first_allowed(
     return None
 
 
-def _second_rule(attempt: Attempt, retried: Sequence[QueuedWorkload], targets: list[Target]) -> bool:
+def _second_rule(attempt: PreemptionAttempt, retried: Sequence[QueuedWorkload], targets: list[Target]) -> bool:
     search = _Search(attempt, retried)
     while (queue := search.next_queue()) is not None:
         mine, theirs = _below_common(attempt.queue.node, queue)
@@ -129,12 +129,12 @@ def _second_rule(attempt: Attempt, retried: Sequence[QueuedWorkload], targets: l
     return False
 
 
-def _preempt(attempt: Attempt, one: QueuedWorkload, reason: PreemptionReason) -> Target:
+def _preempt(attempt: PreemptionAttempt, one: QueuedWorkload, reason: PreemptionReason) -> Target:
     attempt.nodes[one.queue].remove(one.held)
     return Target(one, reason)
 
 
-def _fits(attempt: Attempt) -> bool:
+def _fits(attempt: PreemptionAttempt) -> bool:
     node = attempt.queue.node
     node.remove(attempt.requests)
     fits = attempt.fits(may_borrow=True)
@@ -153,7 +153,7 @@ def _below_common(one: UsageNode, other: UsageNode) -> tuple[UsageNode, UsageNod
 class _Search:
     """The queue to preempt from next: downwards from the root, the child with the highest share."""
 
-    attempt: Attempt
+    attempt: PreemptionAttempt
     candidates: Sequence[QueuedWorkload]
     left: dict[str, list[QueuedWorkload]] = field(init=False)
     dropped: set[str] = field(default_factory=set)

@@ -15,7 +15,7 @@ Running = Mapping[str, Mapping[str, QueuedWorkload]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
+class PreemptionAttempt:
     """One workload that needs these pairs, and those that hold quota now, by queue and uid."""
 
     workload: QueuedWorkload
@@ -51,7 +51,7 @@ def may_preempt(policy: str, workload: QueuedWorkload, other: QueuedWorkload) ->
     return policy in {LOWER, LOWER_OR_NEWER} and workload.priority > other.priority
 
 
-def candidates_of(attempt: Attempt, queue: str, policy: str) -> list[QueuedWorkload]:
+def candidates_of(attempt: PreemptionAttempt, queue: str, policy: str) -> list[QueuedWorkload]:
     """The workloads of a queue that use what is needed, and that the policy allows to preempt."""
     needing, workload = attempt.needing, attempt.workload
     return [
@@ -61,7 +61,7 @@ def candidates_of(attempt: Attempt, queue: str, policy: str) -> list[QueuedWorkl
     ]
 
 
-def find_targets(attempt: Attempt) -> tuple[Target, ...]:
+def find_targets(attempt: PreemptionAttempt) -> tuple[Target, ...]:
     hierarchical, others = _in_cohort(attempt)
     candidates = (*sorted(hierarchical), *sorted(others), *sorted(_in_same_queue(attempt)))
     for may_borrow in _ways(attempt, has_hierarchical=bool(hierarchical), has_others=bool(hierarchical or others)):
@@ -88,7 +88,7 @@ def with_added_back(
     return tuple(kept)
 
 
-def _ways(attempt: Attempt, *, has_hierarchical: bool, has_others: bool) -> tuple[bool, ...]:
+def _ways(attempt: PreemptionAttempt, *, has_hierarchical: bool, has_others: bool) -> tuple[bool, ...]:
     """Whether to try with borrowing, without, or both in this order."""
     node, is_forbidden = attempt.queue.node, not attempt.queue.can_borrow_to_preempt
     is_below = all(node.used.get(pair, 0) < node.nominal.get(pair, 0) for pair in attempt.needing)
@@ -97,7 +97,7 @@ def _ways(attempt: Attempt, *, has_hierarchical: bool, has_others: bool) -> tupl
     return (False, True) if is_forbidden and not has_hierarchical else (True, False)
 
 
-def _try(attempt: Attempt, candidates: Iterable[_Candidate], *, may_borrow: bool) -> tuple[Target, ...]:
+def _try(attempt: PreemptionAttempt, candidates: Iterable[_Candidate], *, may_borrow: bool) -> tuple[Target, ...]:
     targets: list[Target] = []
     for candidate in candidates:
         if not _is_valid(attempt, candidate, may_borrow=may_borrow):
@@ -112,7 +112,7 @@ def _try(attempt: Attempt, candidates: Iterable[_Candidate], *, may_borrow: bool
     return ()
 
 
-def _is_valid(attempt: Attempt, candidate: _Candidate, *, may_borrow: bool) -> bool:
+def _is_valid(attempt: PreemptionAttempt, candidate: _Candidate, *, may_borrow: bool) -> bool:
     """Whether its queue and the cohorts above still borrow, after the removals so far."""
     if candidate.common is None:
         return True
@@ -129,14 +129,14 @@ def _is_valid(attempt: Attempt, candidate: _Candidate, *, may_borrow: bool) -> b
     return True
 
 
-def _in_same_queue(attempt: Attempt) -> list[_Candidate]:
+def _in_same_queue(attempt: PreemptionAttempt) -> list[_Candidate]:
     if attempt.queue.within_queue == NEVER:
         return []
     found = candidates_of(attempt, attempt.queue.name, attempt.queue.within_queue)
     return [_Candidate(one.candidate_order, one, PreemptionReason.IN_QUEUE) for one in found]
 
 
-def _in_cohort(attempt: Attempt) -> tuple[list[_Candidate], list[_Candidate]]:
+def _in_cohort(attempt: PreemptionAttempt) -> tuple[list[_Candidate], list[_Candidate]]:
     """Candidates that use quota of a subtree that the workload fits into, and all others."""
     found: tuple[list[_Candidate], list[_Candidate]] = ([], [])
     node = attempt.queue.node
@@ -156,7 +156,7 @@ def _in_cohort(attempt: Attempt) -> tuple[list[_Candidate], list[_Candidate]]:
     return found
 
 
-def _variant(attempt: Attempt, one: QueuedWorkload, *, has_advantage: bool) -> tuple[PreemptionReason, bool]:
+def _variant(attempt: PreemptionAttempt, one: QueuedWorkload, *, has_advantage: bool) -> tuple[PreemptionReason, bool]:
     """Why it may be preempted, and whether that is forbidden to a queue that borrows afterwards."""
     if has_advantage:
         return PreemptionReason.RECLAIM, False
@@ -167,7 +167,7 @@ def _variant(attempt: Attempt, one: QueuedWorkload, *, has_advantage: bool) -> t
     return PreemptionReason.BORROW, False
 
 
-def _borrowing_queues(attempt: Attempt, cohort: UsageNode, skipped: UsageNode | None) -> Iterator[UsageNode]:
+def _borrowing_queues(attempt: PreemptionAttempt, cohort: UsageNode, skipped: UsageNode | None) -> Iterator[UsageNode]:
     for child in cohort.children:
         if child is skipped or child is attempt.queue.node or child.is_within_own(attempt.needing):
             continue

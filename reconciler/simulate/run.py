@@ -38,7 +38,7 @@ from reconciler.simulate.restore import (
     why_unknown,
 )
 from reconciler.simulate.submit import AddedJob, added_workloads
-from reconciler.simulate.twin import Settled, Twin, World, start_twin
+from reconciler.simulate.twin import SettledTwin, Twin, World, start_twin
 from reconciler.simulate.whatif import Removed, counts_nodes
 from reconciler.snapshot.objects import ClusterObjects, FleetObjects
 from reconciler.spec.model import Cluster, FleetSpec
@@ -214,7 +214,7 @@ def _running(sandbox: Sandbox, name: str, scene: _Scene, tell: Tell) -> Iterator
         twin.close()
 
 
-def _base(sandbox: Sandbox, number: int, scene: _Scene, limit: timedelta, tell: Tell) -> Settled:
+def _base(sandbox: Sandbox, number: int, scene: _Scene, limit: timedelta, tell: Tell) -> SettledTwin:
     """The world with the base instead of the change."""
     plain = replace(scene, added=(), removed=())
     with _running(sandbox, f"base{number + 1}", plain, tell) as twin:
@@ -222,7 +222,7 @@ def _base(sandbox: Sandbox, number: int, scene: _Scene, limit: timedelta, tell: 
         return _change(twin, plain, scene.base or scene.change, limit)[0]
 
 
-def _change(twin: Twin, scene: _Scene, change: PlayedChange, limit: timedelta) -> tuple[Settled, list[str]]:
+def _change(twin: Twin, scene: _Scene, change: PlayedChange, limit: timedelta) -> tuple[SettledTwin, list[str]]:
     """Apply as kfleet does, while the stand-in goes on: a queue that is drained waits for it."""
     policy = replace(WRITTEN_WITHIN, forbidden=lambda: "interrupted" if twin.sandbox.is_abandoned else "")
 
@@ -239,7 +239,9 @@ def _change(twin: Twin, scene: _Scene, change: PlayedChange, limit: timedelta) -
         return settled, making.result()
 
 
-def _until_admitted(twin: Twin, scene: _Scene, settled: Settled, limit: timedelta) -> tuple[StartAfter, Settled]:
+def _until_admitted(
+    twin: Twin, scene: _Scene, settled: SettledTwin, limit: timedelta
+) -> tuple[StartAfter, SettledTwin]:
     """End the running jobs that were observed, the next one first, until the submitted ones hold quota."""
     known = endings(scene.objects.of(GROUP, WORKLOAD), scene.objects.of("batch", "Job"), scene.taken_at)
     started, done = time.monotonic(), list[Ending]()
@@ -255,7 +257,7 @@ def _until_admitted(twin: Twin, scene: _Scene, settled: Settled, limit: timedelt
     return StartAfter(ends=tuple(one.name for one in done), latest=latest, waiting=tuple(waiting)), settled
 
 
-def _waiting(scene: _Scene, settled: Settled) -> list[str]:
+def _waiting(scene: _Scene, settled: SettledTwin) -> list[str]:
     added = {key_of_workload(one) for one in scene.added}
     return [
         "/".join(key_of_workload(one)) for one in settled.workloads if key_of_workload(one) in added and not holds(one)
@@ -269,7 +271,7 @@ def _problems(outcomes: tuple[ClusterOutcome, ...]) -> Iterator[str]:
         yield from (f"{one.ref}: {one.action}: {one.problem}" for one in cluster.outcomes if not one.is_done)
 
 
-def _result(question: Question, scene: _Scene, twin: Twin, before: Settled, after: Settled) -> PlayedCluster:
+def _result(question: Question, scene: _Scene, twin: Twin, before: SettledTwin, after: SettledTwin) -> PlayedCluster:
     observed = scene.objects.of(GROUP, WORKLOAD)
     sides = Sides(
         cluster=scene.cluster.name,

@@ -43,7 +43,7 @@ class World:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class SettledTwin:
     """The workloads when nothing moved any longer, or when the time was over."""
 
     workloads: tuple[Manifest, ...] = field(repr=False)
@@ -61,7 +61,7 @@ class Twin:
 
     def settle(
         self, limit: timedelta, is_done: Callable[[], bool] | None = None, *, quiet: timedelta = QUIET
-    ) -> Settled:
+    ) -> SettledTwin:
         """Stand in for other controllers until nothing moves; not before `is_done`, and not longer than the limit."""
         started = changed = time.monotonic()
         last: object = None
@@ -74,9 +74,9 @@ class Twin:
                 last, changed = state, now
             took = timedelta(seconds=now - started)
             if now - changed >= quiet.total_seconds():
-                return Settled(workloads, is_settled=True, took=timedelta(seconds=changed - started))
+                return SettledTwin(workloads, is_settled=True, took=timedelta(seconds=changed - started))
             if took > limit:
-                return Settled(workloads, is_settled=False, took=took)
+                return SettledTwin(workloads, is_settled=False, took=took)
             if self.sandbox.is_abandoned:
                 raise SandboxError(self.name, "is not played on: another twin failed, or the command was interrupted")
             time.sleep(POLL.total_seconds())

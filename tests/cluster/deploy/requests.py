@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from reconciler.plan.rbac import Right, Scope
+from reconciler.plan.rbac import Right, RightScope
 
 LOGGER = "reconciler.clients"
 VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "WATCH": "watch"}
@@ -23,8 +23,8 @@ class Asked:
     plural: str
     namespace: str
 
-    def is_allowed_by(self, right: Right, namespaces: Mapping[Scope, str]) -> bool:
-        is_there = right.scope is Scope.CLUSTER or namespaces[right.scope] == self.namespace
+    def is_allowed_by(self, right: Right, namespaces: Mapping[RightScope, str]) -> bool:
+        is_there = right.scope is RightScope.CLUSTER or namespaces[right.scope] == self.namespace
         return is_there and (right.group, right.plural) == (self.group, self.plural) and self.verb in right.verbs
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from reconciler.plan.rbac import Places, Right, Scope, rights_of, rules_of
+from reconciler.plan.rbac import Places, Right, RightScope, rights_of, rules_of
 from reconciler.spec.enums import Role
 from tests.cluster.deploy.account_live_fleet import AccountLiveFleet, as_account
 from tests.support import eventually
@@ -43,14 +43,17 @@ REMOVALS = [
     Removal(Role.WORKER, Right("batch", "jobs", ("watch",)), 3, "attempting to grant RBAC permissions not currently"),
     Removal(
         Role.WORKER,
-        Right("", "serviceaccounts/token", ("create",), Scope.KUEUE),
+        Right("", "serviceaccounts/token", ("create",), RightScope.KUEUE),
         4,
         'cannot create resource "serviceaccounts/token"',
     ),
     Removal(
-        Role.MANAGER, Right("coordination.k8s.io", "leases", ("create",), Scope.KUEUE), 1, 'create resource "leases"'
+        Role.MANAGER,
+        Right("coordination.k8s.io", "leases", ("create",), RightScope.KUEUE),
+        1,
+        'create resource "leases"',
     ),
-    Removal(Role.MANAGER, Right("", "secrets", ("get",), Scope.OWN), 4, 'cannot get resource "secrets"'),
+    Removal(Role.MANAGER, Right("", "secrets", ("get",), RightScope.OWN), 4, 'cannot get resource "secrets"'),
 ]
 
 

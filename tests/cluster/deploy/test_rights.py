@@ -9,7 +9,7 @@ from reconciler.clients.kubernetes import ApiServer
 from reconciler.kueue.configuration import KueueSettings
 from reconciler.kueue.frameworks import is_allowed, worker_rules
 from reconciler.objects import ClusterName
-from reconciler.plan.rbac import EVERYWHERE, KUEUE_NAMESPACE, NAMESPACE, Right, Scope, rights_of
+from reconciler.plan.rbac import EVERYWHERE, KUEUE_NAMESPACE, NAMESPACE, Right, RightScope, rights_of
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.programs import DEFAULT_KUEUE
 from reconciler.spec.enums import Role
@@ -27,7 +27,7 @@ FIFTH = ClusterName("fifth")
 PLACES = {"hub": "manager", "cnaf-gpu": "worker1", "cnaf-cpu": "worker2", "lyon-gpu": FIFTH}
 DEFINED = ("manager", "worker1", "worker2")
 DEFINITIONS = [fast_yaml.safe_load(path.read_text()) for path in sorted(CRDS.glob("*.yaml"))]
-NAMESPACES = {Scope.CLUSTER: "", Scope.KUEUE: KUEUE_NAMESPACE, Scope.OWN: NAMESPACE}
+NAMESPACES = {RightScope.CLUSTER: "", RightScope.KUEUE: KUEUE_NAMESPACE, RightScope.OWN: NAMESPACE}
 # Asked for everywhere first, then where kfleet keeps its own, and where the fleet is no more.
 DENIED = {("list", "configmaps"), ("list", "secrets"), ("list", "serviceaccounts")}
 

@@ -14,7 +14,7 @@ from reconciler.objects import ClusterName
 from reconciler.sandbox.fleet import Sandbox, start_empty
 from reconciler.simulate.configuration import KueueSetup, Release
 from reconciler.simulate.restore import RESTORED, holds, key_of_workload, restored_namespaces, restored_objects
-from reconciler.simulate.twin import ROOT, Settled, Twin, World, start_twin
+from reconciler.simulate.twin import ROOT, SettledTwin, Twin, World, start_twin
 from reconciler.snapshot.masking import masked_object
 from reconciler.snapshot.objects import ClusterObjects
 from reconciler.spec.enums import Role
@@ -94,14 +94,14 @@ def restored(start: StartTwin, setup: KueueSetup, seen: ClusterObjects) -> Twin:
     return start("twin", world)
 
 
-def changed(twin: Twin, situations: list[Situation]) -> Settled:
+def changed(twin: Twin, situations: list[Situation]) -> SettledTwin:
     for one in situations:
         path = twin.api.path_of(one.changed)
         twin.api.patch(path, {"spec": one.changed["spec"]})
     return twin.settle(LIMIT)
 
 
-def outcome(twin: Twin, settled: Settled) -> Outcome:
+def outcome(twin: Twin, settled: SettledTwin) -> Outcome:
     names = {one["metadata"]["uid"]: "/".join(key_of_workload(one)) for one in settled.workloads}
     held = {
         names[one["metadata"]["uid"]]: str(one["status"]["admission"]["podSetAssignments"][0]["flavors"])
