@@ -1,10 +1,13 @@
 """`kfleet diff`: the effect of a change in git on the clusters."""
 
 import json
+from collections.abc import Mapping
+from functools import partial
 
 import click
 
-from reconciler.cli.options import read_recording
+from reconciler.capacity.model import ObservedCapacity
+from reconciler.cli.options import read_recording, recorded_capacity
 from reconciler.cli.output import paint
 from reconciler.diff.markdown import diff_markdown
 from reconciler.diff.model import FleetDiff
@@ -12,7 +15,9 @@ from reconciler.diff.record import diff_record
 from reconciler.diff.revisions import Range, diff_revisions
 from reconciler.diff.text import diff_text
 from reconciler.errors import ExitCode
-from reconciler.pipeline.load import Source
+from reconciler.objects import Manifest, Ref
+from reconciler.pipeline.load import Revision, Source
+from reconciler.pipeline.render import render_offline
 
 
 @click.command()
@@ -70,7 +75,11 @@ def diff(
       2  changes, with --detailed-exitcode
     """
     recording = read_recording(snapshot)
-    found = diff_revisions(Source(repo, "", path, overlay), Range(base, head, is_exact), recording)
+    capacity = recorded_capacity(recording)
+    read_observed = partial(_observed, capacity) if capacity else None
+    # A file with the capacity alone says nothing about jobs.
+    world = recording if recording and recording.clusters else None
+    found = diff_revisions(Source(repo, "", path, overlay), Range(base, head, is_exact), world, read_observed)
     click.secho(f"{found.base} -> {found.head}", dim=True, err=True)
     if output == "json":
         click.echo(json.dumps(diff_record(found, overlay), indent=2))
@@ -79,6 +88,11 @@ def diff(
     else:
         click.echo(diff_text(found, paint))
     return _exit_code(found, is_detailed=is_detailed)
+
+
+def _observed(capacity: ObservedCapacity, revision: Revision) -> Mapping[Ref, Manifest]:
+    rendered = render_offline(revision, capacity).desired.objects
+    return {entry.ref: entry.manifest for entry in rendered if not entry.unseen}
 
 
 def _exit_code(found: FleetDiff, *, is_detailed: bool) -> int:

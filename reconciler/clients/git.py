@@ -166,10 +166,14 @@ class Repository:
         root = Path(self._repo.working_tree_dir)
         return read_tree(root, self._inside(path), self.origin, follows_links=False)
 
+    @property
+    def is_shallow(self) -> bool:
+        return bool(self._repo.git.rev_parse("--is-shallow-repository") == "true")
+
     def roots(self, revision: str) -> tuple[str, ...]:
         """Return the first commits of a revision's history; none if the clone is too shallow."""
         with self._asked(f"cannot read the history of {revision!r}"):
-            if self._repo.git.rev_parse("--is-shallow-repository") == "true":
+            if self.is_shallow:
                 return ()
             found = self._repo.git.rev_list("--max-parents=0", "--end-of-options", revision)
         return tuple(sorted(commit[:_SHOWN_COMMIT] for commit in found.split()))

@@ -2,12 +2,15 @@
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from reconciler.diff.model import ClusterDiff, FieldDiff, FleetDiff, LintNews, News, ObjectDiff, SettingChange, Side
+from reconciler.diff.moves import predict_refusal, queue_name_changes, renamed_documents
 from reconciler.diff.quotas import access_changes, objects_with_shares, quota_changes
+from reconciler.kueue.fields import with_defaults
 from reconciler.lint.model import Finding, Severity
-from reconciler.objects import ClusterName, Ref
+from reconciler.objects import ClusterName, Manifest, Ref
 from reconciler.plan.fields import differences, path_text
 from reconciler.plan.masking import masked_change
 from reconciler.render.model import DesiredObject
@@ -100,16 +103,27 @@ def compare_sides(base: Side, head: Side) -> FleetDiff:
     if base.spec is None:
         lint = lint_news((), head.findings)
         return FleetDiff(head.spec.fleet.name, base.revision, head.revision, lint, unread_base=base.findings)
-    old, new = objects_with_shares(base.spec), objects_with_shares(head.spec)
+    old, new = _objects(base.spec, base.observed), _objects(head.spec, head.observed)
+    clusters = _cluster_diffs(base.spec, head.spec, _by_ref(old), _by_ref(new))
     return FleetDiff(
         fleet=head.spec.fleet.name,
         base=base.revision,
         head=head.revision,
         lint=lint_news(base.findings, head.findings),
-        clusters=_cluster_diffs(base.spec, head.spec, _by_ref(old), _by_ref(new)),
+        clusters=clusters,
         quotas=tuple(quota_changes(old, new)),
         access=tuple(access_changes(old, new)),
         settings=tuple(setting_changes(base.spec, head.spec)),
+        renames=tuple(renamed_documents(base.spec, head.spec)),
+        queue_names=tuple(queue_name_changes(old, new)),
+        refusal=predict_refusal(clusters, len(old), head.spec.fleet.policy.prune),
+    )
+
+
+def _objects(spec: FleetSpec, observed: Mapping[Ref, Manifest]) -> tuple[DesiredObject, ...]:
+    """With numbers where the capacity was observed, and shares of it everywhere else."""
+    return tuple(
+        replace(entry, manifest=observed.get(entry.ref, entry.manifest)) for entry in objects_with_shares(spec)
     )
 
 
@@ -134,6 +148,12 @@ def _object_diffs(old: _Objects, new: _Objects) -> Iterator[ObjectDiff]:
     for ref, entry in new.items():
         if ref not in old:
             yield ObjectDiff(ref, News.ADDED)
-        elif fields := field_diffs(ref.kind, content(old[ref].manifest), content(entry.manifest)):
+        elif fields := field_diffs(ref.kind, _stored(old[ref].manifest), _stored(entry.manifest)):
             yield ObjectDiff(ref, News.CHANGED, fields)
     yield from (ObjectDiff(ref, News.REMOVED) for ref in reversed(tuple(old)) if ref not in new)
+
+
+def _stored(manifest: Manifest) -> dict[str, Any]:
+    """As the API server would store it: a default that one side writes and the other leaves out is no difference."""
+    stored = content(with_defaults(manifest))
+    return {name: value for name, value in stored.items() if value or name != "spec"}

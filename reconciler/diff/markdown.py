@@ -26,6 +26,7 @@ from reconciler.text import (
     counted,
     fenced_part,
     format_value,
+    one_line,
     table_part,
 )
 
@@ -57,11 +58,17 @@ def _head(diff: FleetDiff, overlay: str) -> Iterator[str]:
         yield ""
         yield from _removals(diff)
         yield from effects_markdown(diff.effects, taken_at=diff.taken_at)
+        yield from (f"- **renamed:** {one_line(str(one))}" for one in diff.renames)
+        yield from (f"- **queue name in jobs:** {one_line(str(one))}" for one in diff.queue_names[:MOST_NAMED])
+        if diff.refusal:
+            yield f"- **would be refused:** {diff.refusal}"
 
 
 def _row(cluster: ClusterDiff) -> str:
     move = f" {MOVES[cluster.news]}" if cluster.news else ""
-    name = f"{code(cluster.name)}**{move}**" if cluster.news is News.REMOVED else f"{code(cluster.name)}{move}"
+    # The asterisks must touch a word, or they are shown as they are.
+    bold = f" **{move.strip()}**"
+    name = f"{code(cluster.name)}{bold if cluster.news is News.REMOVED else move}"
     removed = cluster.count(News.REMOVED)
     last = f"**{removed}**" if removed else "0"
     return f"| {name} | {cluster.count(News.ADDED)} | {cluster.count(News.CHANGED)} | {last} |"

@@ -1,7 +1,7 @@
 """A quota as far as it can be told without looking at a cluster: a number, and a share of what is observed there."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from fractions import Fraction
@@ -9,11 +9,12 @@ from typing import Any
 
 from reconciler.effects.model import NO_EFFECTS, Effects
 from reconciler.lint.model import Finding
-from reconciler.objects import ClusterName, Ref
+from reconciler.objects import ClusterName, Manifest, Ref
 from reconciler.plan.prune import RELEASED_KINDS
 from reconciler.quantity import ZERO, Percent, Quantity, parse
 from reconciler.spec.model import FleetSpec
 
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 OF_OBSERVED = "% of observed"
 _AND = " + "
 _MOST_DIGITS = 10
@@ -105,11 +106,15 @@ class RevisionName:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One revision as far as it could be computed: without a spec the findings say why it could not."""
+    """One revision as far as it could be computed: without a spec the findings say why it could not.
+
+    `observed` are the objects with the quotas of an observed capacity, as far as it was observed.
+    """
 
     revision: RevisionName
     spec: FleetSpec | None
     findings: tuple[Finding, ...]
+    observed: Mapping[Ref, Manifest] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +147,8 @@ class ClusterDiff:
     news: News | None = None
 
     def count(self, news: News) -> int:
-        return sum(entry.news is news for entry in self.objects)
+        """A namespace that kfleet lets go of stays, so it is not counted as removed."""
+        return sum(entry.news is news and (entry.is_deleted or news is not News.REMOVED) for entry in self.objects)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +187,38 @@ class AccessChange:
 
 
 @dataclass(frozen=True, slots=True)
+class QueueNameChange:
+    """A LocalQueue that a namespace loses, and the names that it has instead: what job manifests must name."""
+
+    namespace: str
+    old: str
+    left: tuple[str, ...]
+    clusters: tuple[ClusterName, ...]
+
+    def __str__(self) -> str:
+        where = ", ".join(self.clusters)
+        return (
+            f"{self.namespace}: jobs labelled {QUEUE_LABEL}: {self.old} find no queue on {where}; "
+            f"there is {', '.join(self.left)} (to keep the name, set localQueue: {self.old} in the Tenant)"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RenamedDocument:
+    """A document that goes while another one with the same content comes."""
+
+    kind: str
+    old: str
+    new: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.kind} {self.old} -> {self.new}, with the same content: on the clusters the old one is deleted when "
+            "it is unused, and the new one starts empty"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class SettingChange:
     """A document of the fleet that changes what kfleet does, and no object that could be shown here."""
 
@@ -213,6 +251,9 @@ class FleetDiff:
     quotas: tuple[QuotaChange, ...] = ()
     access: tuple[AccessChange, ...] = ()
     settings: tuple[SettingChange, ...] = ()
+    renames: tuple[RenamedDocument, ...] = ()
+    queue_names: tuple[QueueNameChange, ...] = ()
+    refusal: str = ""
     unread_base: tuple[Finding, ...] = ()
     unread_head: tuple[Finding, ...] = ()
     effects: Effects = NO_EFFECTS

@@ -119,24 +119,25 @@ def _is_same(old: QuotaAmount | Absent, new: QuotaAmount | Absent) -> bool:
 class _Access:
     namespace: str
     queue: str
-    tenant: str
 
 
 def access_changes(base: Iterable[DesiredObject], head: Iterable[DesiredObject]) -> Iterator[AccessChange]:
-    before, after = _clusters(base), _clusters(head)
+    """A LocalQueue that moves between a Tenant and a document of its own changes nothing for its namespace."""
+    tenants: dict[_Access, str] = {}
+    before, after = _clusters(base, tenants), _clusters(head, tenants)
     for access in sorted(before.keys() | after.keys()):
         old, new = before.get(access, {}), after.get(access, {})
         gained, lost = tuple(name for name in new if name not in old), tuple(name for name in old if name not in new)
         if gained or lost:
-            yield AccessChange(access.tenant, access.namespace, access.queue, gained, lost)
+            yield AccessChange(tenants[access], access.namespace, access.queue, gained, lost)
 
 
-def _clusters(objects: Iterable[DesiredObject]) -> dict[_Access, dict[ClusterName, None]]:
-    """Where each namespace may submit to each queue, in the order of the fleet."""
+def _clusters(objects: Iterable[DesiredObject], tenants: dict[_Access, str]) -> dict[_Access, dict[ClusterName, None]]:
+    """Where each namespace may submit to each queue, in the order of the fleet; notes their tenants."""
     found: dict[_Access, dict[ClusterName, None]] = {}
     for entry in objects:
         if (entry.ref.group, entry.ref.kind) == (GROUP, "LocalQueue"):
-            queue = as_text(at(entry.manifest, "spec", "clusterQueue"))
-            tenant = entry.document.name if entry.document.kind == "Tenant" else ""
-            found.setdefault(_Access(entry.ref.namespace, queue, tenant), {})[entry.ref.cluster] = None
+            access = _Access(entry.ref.namespace, as_text(at(entry.manifest, "spec", "clusterQueue")))
+            tenants[access] = entry.document.name if entry.document.kind == "Tenant" else tenants.get(access, "")
+            found.setdefault(access, {})[entry.ref.cluster] = None
     return found

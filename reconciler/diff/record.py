@@ -47,6 +47,12 @@ def diff_record(diff: FleetDiff, overlay: str = "") -> dict[str, Any]:
         ],
         "effects": None if diff.taken_at is None else effects_record(diff.effects),
         "snapshotTakenAt": None if diff.taken_at is None else diff.taken_at.isoformat(),
+        "renames": [{"kind": one.kind, "old": one.old, "new": one.new} for one in diff.renames],
+        "queueNames": [
+            {"namespace": one.namespace, "old": one.old, "left": list(one.left), "clusters": list(one.clusters)}
+            for one in diff.queue_names
+        ],
+        "refusal": diff.refusal,
         "lint": {
             "new": [_finding(finding) for finding in diff.lint.brought],
             "gone": diff.lint.gone,

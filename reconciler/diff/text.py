@@ -33,12 +33,15 @@ def diff_text(diff: FleetDiff, paint: Paint = unpainted) -> str:
     lines = [line for cluster in diff.clusters for line in _cluster_lines(cluster, paint)]
     lines += _section("quota", _quota_lines(diff, paint), paint)
     lines += _section("namespaces", _access_lines(diff.access, paint), paint)
+    lines += _section("renames", (f"  {one}" for one in diff.renames), paint)
+    lines += _section("queue names in jobs", (paint(f"  {one}", "red") for one in diff.queue_names), paint)
     lines += _section("settings", _setting_lines(diff), paint)
     lines += effects_lines(diff.effects, paint, taken_at=diff.taken_at)
     lines += _section(UNREAD_BASE, (f"  {finding_line(one, paint)}" for one in diff.unread_base), paint)
     lines += _section(UNREAD_HEAD, (f"  {finding_line(one, paint)}" for one in diff.unread_head), paint)
     if not diff.unread_head:
         lines += _section("lint", (f"  {finding_line(one, paint)}" for one in diff.lint.brought), paint)
+    lines += [paint(f"would be refused: {diff.refusal}", "red")] if diff.refusal else []
     return "\n".join((*lines, f"{summary(diff)}; {lint_summary(diff.lint)}"))
 
 

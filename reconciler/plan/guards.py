@@ -223,9 +223,9 @@ def guard_deletes(
     clusters = [ref.cluster for ref in removed if not is_asked_pool(spec, live[ref.cluster][ref])]
     removed_clusters = {name: None for name in clusters if is_removed(spec, name)}
     policy, held = spec.fleet.policy.prune, sum(count_members(view) for view in views)
-    if problem := _excess(sum(name not in removed_clusters for name in clusters), held, policy):
+    if problem := prune_excess(sum(name not in removed_clusters for name in clusters), held, policy):
         yield Refusal(Refused.TOO_MANY, f"{problem}; {way_out}")
-    elif problem := _excess(len(clusters), held, policy):
+    elif problem := prune_excess(len(clusters), held, policy):
         yield from (Refusal(Refused.TOO_MANY, f"{problem}; {way_out}", name) for name in removed_clusters)
 
 
@@ -237,7 +237,8 @@ def _is_removal(change: Change, live: Mapping[Ref, Manifest]) -> bool:
     return is_waiting and not is_stopped(live.get(change.ref) or {})
 
 
-def _excess(deletes: int, held: int, policy: PrunePolicy) -> str:
+def prune_excess(deletes: int, held: int, policy: PrunePolicy) -> str:
+    """By how much a number of deletes is more than the policy allows; empty if it is not."""
     share = 100 * deletes / held if held else 0
     if deletes > policy.max_deletes:
         return f"{deletes}, and policy.prune.maxDeletes is {policy.max_deletes}"

@@ -43,7 +43,7 @@ def test_text_tells_objects_quotas_namespaces_and_lint() -> None:
         "lint",
     ]
     assert lines[-2].startswith("  warning: fleet/all.yaml:") and lines[-2].endswith("[KF066]")
-    assert lines[-1] == "~1 -2 (3 clusters); lint: 0 errors, 1 warning (1 new)"
+    assert lines[-1] == "~1 -1 (3 clusters); lint: 0 errors, 1 warning (1 new)"
 
 
 def test_text_paints_what_goes_red() -> None:
@@ -87,7 +87,7 @@ def test_side_that_cannot_be_read_is_reported_with_file_and_line(diff: FleetDiff
 def test_markdown_tells_what_goes_in_bold() -> None:
     lines = diff_markdown(DIFF).splitlines()
     assert lines[0] == "<!-- kfleet diff -->"
-    assert "| `east` | 0 | 1 | **2** |" in lines
+    assert "| `east` | 0 | 1 | **1** |" in lines
     assert "- **deleted:** `east/LocalQueue/astro/night`" in lines
     assert "| `east` | `night` | `cpu` | `cpu` | nominal | 10 | 14 | +4 |" in lines
     assert "| `astro (tenant astro)` | `night` | **lost on east** |" in lines
@@ -144,5 +144,5 @@ def test_record_is_what_its_schema_says(diff: FleetDiff) -> None:
     assert record["summary"] == {
         "added": sum(entry.news == "added" for cluster in diff.clusters for entry in cluster.objects),
         "changed": sum(entry.news == "changed" for cluster in diff.clusters for entry in cluster.objects),
-        "removed": sum(entry.news == "removed" for cluster in diff.clusters for entry in cluster.objects),
+        "removed": sum(entry.is_deleted for cluster in diff.clusters for entry in cluster.objects),
     }
