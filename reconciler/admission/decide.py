@@ -6,6 +6,7 @@ from dataclasses import replace
 from reconciler.admission.dispatch import (
     CARRIER,
     CONTROLLER,
+    brings_its_cluster,
     inactive,
     is_downsynced,
     kind_not_downsynced,
@@ -35,6 +36,7 @@ from reconciler.objects import ClusterName, Manifest
 from reconciler.text import suggest
 
 DEFAULT_QUEUE = "default"
+PARTIAL = "(partial admission)"
 # With more Workloads for one job, each try takes too long.
 MOST_COPIES = 16
 DEFAULTING_SINCE = KueueVersion(0, 12)
@@ -47,6 +49,9 @@ RUNS_UNSEEN = (
     "if its webhooks skip the namespace too, as in Kueue's Helm chart, it runs at once and bypasses every quota"
 )
 DOWNSYNCED_LATER = "KubeStellar then downsyncs it to a worker with free capacity; which one is not simulated here"
+RUNS_ALREADY = "it runs already and holds its quota; kfleet why shows where"
+# Of these kinds every release manages the first one; the others can be enabled and disabled.
+ALWAYS_MANAGED = "batch/job"
 # Classes that exist on every cluster.
 SYSTEM_PRIORITIES = frozenset(("system-cluster-critical", "system-node-critical"))
 
@@ -65,12 +70,14 @@ def _on_pods(submission: Submission, found: QueueFit) -> Iterator[str]:
     counts = {one.name: one.count for one in submission.pod_sets}
     for one in found.assignments:
         if one.count < counts.get(one.pod_set, 0):
-            yield f"{one.count} of {counts[one.pod_set]} pods would start (partial admission)"
+            yield f"{one.count} of {counts[one.pod_set]} pods would start {PARTIAL}"
     if submission.pod_sets and not any(one.requests for one in submission.pod_sets):
         yield "its pods request nothing, so they use no quota"
 
 
 def _not_played(submission: Submission, state: ClusterState) -> Iterator[str]:
+    if not state.facts.is_live and submission.framework != ALWAYS_MANAGED:
+        yield f"that Kueue manages {submission.framework} there is assumed from the fleet's files; --live reads it"
     transformed = state.facts.settings.transformed & {name for one in submission.pod_sets for name in one.requests}
     if transformed:
         yield f"Kueue counts {', '.join(sorted(transformed))} in other units there, which is not simulated here"
@@ -84,7 +91,19 @@ def _not_played(submission: Submission, state: ClusterState) -> Iterator[str]:
 def check(submission: Submission, fleet: FleetState, clusters: Iterable[ClusterName] = ()) -> Checked:
     """Return the answers of the named clusters, or of those to which the job would be submitted."""
     names = tuple(clusters) or _submission_clusters(submission, fleet)
-    return Checked(submission, tuple(_answer(submission, fleet, name) for name in names))
+    answers = (_answer(submission, fleet, name) for name in names)
+    return Checked(submission, tuple(map(_of_running, answers)) if submission.is_running else tuple(answers))
+
+
+def _of_running(answer: Answer) -> Answer:
+    """A job that runs holds the quota that seems to be missing."""
+    issues = tuple(one for one in answer.issues if not _is_about_room(one))
+    notes = (*answer.notes, RUNS_ALREADY)
+    return replace(answer, issues=issues, notes=notes, workers=tuple(map(_of_running, answer.workers)))
+
+
+def _is_about_room(issue: AdmissionIssue) -> bool:
+    return issue.verdict is Verdict.WAITS and issue.reason in {AdmissionReason.NO_ROOM, AdmissionReason.NO_WORKER}
 
 
 def _submission_clusters(submission: Submission, fleet: FleetState) -> tuple[ClusterName, ...]:
@@ -116,11 +135,23 @@ def _answer(submission: Submission, fleet: FleetState, name: ClusterName) -> Ans
         return answer
     workers = tuple(_worker(queued, fleet, state, worker) for worker in sending)
     issues = (*answer.issues, *way_to_workers(queued, state), *without_flavor(answer), *_unwilling(workers))
-    return replace(answer, issues=issues, workers=workers)
+    return replace(answer, issues=issues, workers=workers, notes=tuple(_notes_of_workers(answer, workers)))
+
+
+def _notes_of_workers(answer: Answer, workers: Iterable[Answer]) -> Iterator[str]:
+    """How many pods start is up to the worker: the manager's number is that of the sum of all workers."""
+    yield from (note for note in answer.notes if not note.endswith(PARTIAL))
+    for worker in workers:
+        if worker.verdict is Verdict.ADMITTED:
+            yield from (f"on {worker.cluster} {note}" for note in worker.notes if note.endswith(PARTIAL))
 
 
 def _downsynced(answer: Answer, submission: Submission, fleet: FleetState) -> Answer:
-    against = (*kind_not_downsynced(submission), *not_downsynced(submission, answer.assignments, fleet.downsynced))
+    against = (
+        *brings_its_cluster(submission),
+        *kind_not_downsynced(submission),
+        *not_downsynced(submission, answer.assignments, fleet.downsynced),
+    )
     notes = answer.notes if against else (*answer.notes, DOWNSYNCED_LATER)
     return replace(answer, issues=(*answer.issues, *against), notes=notes, is_downsynced=True)
 

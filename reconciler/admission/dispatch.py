@@ -10,6 +10,7 @@ from reconciler.kueue.frameworks import FRAMEWORKS
 from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.reading import as_list, as_text, at
 from reconciler.objects import ClusterName, Manifest
+from reconciler.spec.kubestellar import CLUSTER_LABEL
 
 CONTROLLER = f"{GROUP}/multikueue"
 CARRIER = "kubestellar.io/ks-kueue"
@@ -84,6 +85,16 @@ def not_downsynced(
                 f"Kueue would admit {one.count} of {counts[one.pod_set]} pods, but KubeStellar downsyncs all or none"
             )
             yield AdmissionIssue(Verdict.NEVER, AdmissionReason.NOT_SENT, problem, f"remove the annotation {LEAST}")
+
+
+def brings_its_cluster(submission: Submission) -> Iterator[AdmissionIssue]:
+    """Return that a job names its cluster itself: kfleet sets the label when the job has quota, and not before."""
+    if submission.placed_on:
+        problem = (
+            f"it carries the label {CLUSTER_LABEL}: {submission.placed_on}, which says where a job with quota runs: "
+            "the API server refuses it, or runs it without quota where it has no ValidatingAdmissionPolicies"
+        )
+        yield AdmissionIssue(Verdict.NEVER, AdmissionReason.NOT_SENT, problem, "remove the label: kfleet sets it")
 
 
 def kind_not_downsynced(submission: Submission) -> Iterator[AdmissionIssue]:

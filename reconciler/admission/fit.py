@@ -33,6 +33,8 @@ MOST_COPIES = 10_000
 # Before this release, a flavor was matched against the labels of all flavors of its group: https://github.com/kubernetes-sigs/kueue/issues/12446
 OWN_LABELS_SINCE = (KueueVersion(0, 17, 6), KueueVersion(0, 18, 2), KueueVersion(0, 19))
 
+# Of several reasons, the first of these is the answer.
+_FINALITY = (Verdict.NEVER, Verdict.UNKNOWN, Verdict.WAITS)
 Assumed = Mapping[FlavorResource, int]
 
 
@@ -167,28 +169,45 @@ def _least(pod_set: PodSet) -> int:
 
 
 def _fit_once(pod_sets: Iterable[PodSet], counts: Iterable[int], quota: _Quota, assumed: Assumed) -> QueueFit:
+    """Search all resources of all pod sets: one that never fits must not be hidden behind one that waits."""
     held = dict(assumed)
     assignments: list[Assignment] = []
+    issues: list[AdmissionIssue] = []
     for pod_set, count in zip(pod_sets, counts, strict=True):
         requests = _counted(pod_set, count, quota)
-        flavors: dict[str, str] = {}
-        for name in sorted(requests):
-            if name in flavors or _is_left_out(name, requests, quota):
-                continue
-            group = quota.group_of(name)
-            if group is None:
-                return QueueFit(issue=_not_covered(name, requests[name], quota))
-            asked = {one: requests[one] for one in group.covered if one in requests}
-            attempts = tuple(_attempts(pod_set, group, asked, quota, held))
-            best = max(attempts, key=lambda one: one.mode, default=Attempt("", Mode.NO_FLAVOR))
-            if best.mode < Mode.BORROWED:
-                return QueueFit(issue=_no_fit(best.mode, attempts, quota))
-            flavors |= dict.fromkeys(asked, best.flavor)
+        flavors, against = _flavors_of(pod_set, requests, quota, held)
+        issues += against
         for name, flavor in flavors.items():
             pair = FlavorResource(flavor, name)
             held[pair] = held.get(pair, 0) + requests[name]
         assignments.append(Assignment(pod_set.name, count, flavors))
+    if issues:
+        return QueueFit(issue=min(issues, key=lambda one: _FINALITY.index(one.verdict)))
     return QueueFit(tuple(assignments), None, held)
+
+
+def _flavors_of(
+    pod_set: PodSet, requests: Requests, quota: _Quota, held: Assumed
+) -> tuple[dict[str, str], list[AdmissionIssue]]:
+    flavors: dict[str, str] = {}
+    issues: list[AdmissionIssue] = []
+    tried: set[str] = set()
+    for name in sorted(requests):
+        if name in tried or _is_left_out(name, requests, quota):
+            continue
+        group = quota.group_of(name)
+        if group is None:
+            issues.append(_not_covered(name, requests[name], quota))
+            continue
+        asked = {one: requests[one] for one in group.covered if one in requests}
+        tried |= asked.keys()
+        attempts = tuple(_attempts(pod_set, group, asked, quota, held))
+        best = max(attempts, key=lambda one: one.mode, default=Attempt("", Mode.NO_FLAVOR))
+        if best.mode < Mode.BORROWED:
+            issues.append(_no_fit(best.mode, attempts, quota))
+        else:
+            flavors |= dict.fromkeys(asked, best.flavor)
+    return flavors, issues
 
 
 def _counted(pod_set: PodSet, count: int, quota: _Quota) -> dict[str, int]:
@@ -227,6 +246,8 @@ def _look_at(pair: FlavorResource, amount: int, quota: _Quota, held: Assumed) ->
     tree, node, usage = quota.tree, quota.node, quota.state.usage
     wanted = held.get(pair, 0) + amount
     most = potential(tree, node, pair)
+    if wanted > most and pair.flavor in quota.state.facts.unknown_sums:
+        return Attempt(pair.flavor, Mode.UNKNOWN, "its capacity is the sum of workers that were not observed")
     if wanted > most:
         why = f"{pair.name} {shown(pair.name, wanted)} is requested, but the queue can get {shown(pair.name, most)}"
         return Attempt(pair.flavor, Mode.TOO_LARGE, why)

@@ -9,7 +9,7 @@ from reconciler.flux.minicluster import FLUX_GROUP, MINI_CLUSTER, NOT_DOWNSYNCED
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.kueue.resources import PRIORITY_LABEL, QUEUE_LABEL
 from reconciler.objects import Manifest, group_of
-from reconciler.spec.kubestellar import DownsyncKind
+from reconciler.spec.kubestellar import CLUSTER_LABEL, DownsyncKind
 
 POD = "pod"
 DEPLOYMENT = "deployment"
@@ -82,9 +82,17 @@ def read_submission(manifest: Manifest) -> Submission | None:
         copies=templates.number(at(manifest, "spec", "replicas")) if form.has_copies else 1,
         managed_by=as_text(at(manifest, "spec", "managedBy")),
         cannot_be_sent=NOT_DOWNSYNCED if manifest.get("kind") == MINI_CLUSTER else "",
+        placed_on="" if metadata.get("uid") else as_text(labels.get(CLUSTER_LABEL)),
+        is_running=bool(metadata.get("uid")) and _is_running(manifest),
         notes=tuple(_notes(form, pod_sets)),
     )
     return found if found.queue else _by_its_pods(found, manifest)
+
+
+def _is_running(manifest: Manifest) -> bool:
+    """Whether some of its pods run, by the status of a Job or of a Pod."""
+    status = as_map(manifest.get("status"))
+    return bool(status.get("active") or status.get("ready")) or status.get("phase") == "Running"
 
 
 def _labels(manifest: Manifest) -> Mapping[str, object]:

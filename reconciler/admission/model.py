@@ -61,7 +61,8 @@ class Submission:
     """A job of any kind. `copies` is the number of Workloads that Kueue creates for it, each with these pod sets.
 
     `framework` is the integration that manages it, by its name in Kueue's Configuration. `notes` are the assumptions
-    that were made when reading it.
+    that were made when reading it. `placed_on` is the cluster that a new job names itself by KubeStellar's label;
+    `is_running` is a job that was read from a cluster where it runs.
     """
 
     kind: str
@@ -74,6 +75,8 @@ class Submission:
     copies: int = 1
     managed_by: str = ""
     cannot_be_sent: str = ""
+    placed_on: str = ""
+    is_running: bool = False
     notes: tuple[str, ...] = ()
 
     @property

@@ -66,13 +66,15 @@ class AdmissionFacts:
     """What is known of a cluster besides its objects.
 
     `pod_priorities` is None if they were not observed. `unknown_flavors` have a quota that the spec alone does not
-    determine, and `unknown_queues` consist of pools that were not observed.
+    determine; of `unknown_sums`, on a manager, that is true of a part. `unknown_queues` consist of pools that were not
+    observed.
     """
 
     settings: AdmissionSettings
     version: KueueVersion = NEWEST
     pod_priorities: frozenset[str] | None = None
     unknown_flavors: frozenset[str] = frozenset()
+    unknown_sums: frozenset[str] = frozenset()
     unknown_queues: frozenset[str] = frozenset()
     is_live: bool = False
 
@@ -173,10 +175,18 @@ def _state(spec: FleetSpec, desired: Desired, cluster: Cluster) -> ClusterState:
         admission_settings(assumed_settings(patch), patch, cluster.kueue.namespace),
         offline_api(cluster).version,
         unknown_flavors=frozenset(gap.flavor for gap in desired.gaps if gap.cluster == cluster.name and gap.flavor),
+        unknown_sums=frozenset(_unseen_flavors(desired, cluster)),
         unknown_queues=frozenset(_made_of_pools(spec)),
     )
     known = (entry.manifest for entry in desired.of_cluster(cluster.name) if not entry.held)
     return build_state(cluster.name, known, facts)
+
+
+def _unseen_flavors(desired: Desired, cluster: Cluster) -> Iterator[str]:
+    """The flavors of quotas to which an observation is missing."""
+    for entry in desired.of_cluster(cluster.name):
+        for group in as_list(at(entry.manifest, "spec", "resourceGroups")) if entry.unseen else ():
+            yield from (as_text(at(flavor, "name")) for flavor in as_list(at(group, "flavors")))
 
 
 def _made_of_pools(spec: FleetSpec) -> Iterator[str]:

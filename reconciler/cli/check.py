@@ -25,6 +25,7 @@ from reconciler.errors import ExitCode, SourceLocation
 from reconciler.flux.minicluster import to_current
 from reconciler.objects import ClusterName, Manifest
 from reconciler.pipeline.load import Revision, Source
+from reconciler.pipeline.render import render_offline
 from reconciler.snapshot.recording import Recording
 from reconciler.spec.document import Document
 from reconciler.spec.selectors import ANNOTATION, read_targets
@@ -32,7 +33,7 @@ from reconciler.spec.yaml_reader import read_documents
 
 _COLOURS = {Verdict.ADMITTED: "green", Verdict.WAITS: "yellow", Verdict.UNKNOWN: "yellow"}
 NO_JOBS = "the input contains no job: nothing was checked"
-LEFT_OUT = "not considered: LimitRanges, overhead of RuntimeClasses, preemption, capacity of topology domains"
+LEFT_OUT = "not considered: LimitRanges, overhead of RuntimeClasses, preemption, size of single nodes, topology domains"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +164,7 @@ def check(
     documents = [*read_jobs(files, namespace)]
     revision = load_or_stop(source)
     _check_cluster_names(revision, clusters)
-    fleet = _live(revision, timeout, recording) if is_live else offline_fleet(revision.spec, revision.desired)
+    fleet = _live(revision, timeout, recording) if is_live else _offline(revision)
     rows = [*_rows(documents, revision, fleet, clusters)]
     if not rows:
         # A build step that writes nothing must not look like a set of jobs that are all admitted.
@@ -208,6 +209,10 @@ def _check_cluster_names(revision: Revision, clusters: Iterable[str]) -> None:
     for name in clusters:
         if name not in known:
             raise click.BadParameter(f"no cluster {name!r}; there are: {', '.join(known)}", param_hint="--cluster")
+
+
+def _offline(revision: Revision) -> FleetState:
+    return offline_fleet(revision.spec, render_offline(revision).desired)
 
 
 def _live(revision: Revision, timeout: float, recording: Recording | None) -> FleetState:

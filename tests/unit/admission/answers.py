@@ -26,7 +26,7 @@ SENT = research_queue(dispatch="multikueue")
 def state_of(*documents: Document | str) -> FleetState:
     """A manager `hub` and the workers `east` and `west`, with these documents."""
     spec = spec_of(*documents)
-    return offline_fleet(spec, compute_desired(spec))
+    return offline_fleet(spec, compute_desired(spec, marks_unseen=True))
 
 
 def checked(manifest: Mapping[str, Any], fleet: FleetState, *clusters: str) -> Checked:

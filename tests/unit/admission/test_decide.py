@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from reconciler.admission.decide import RUNS_UNSEEN, check
+from reconciler.admission.decide import RUNS_ALREADY, RUNS_UNSEEN, check
 from reconciler.admission.fit import MOST_COPIES
 from reconciler.admission.jobs import read_submission
 from reconciler.admission.model import AdmissionIssue, AdmissionReason, Answer, Verdict
 from reconciler.admission.state import ClusterState, FleetState
+from reconciler.kueue.quota_tree import Usage
 from reconciler.objects import ClusterName
 from tests.builders import (
     CLUSTERS,
@@ -20,6 +21,7 @@ from tests.builders import (
     deployment,
     flavor,
     job,
+    job_set,
     local_queue,
     mini_cluster,
     native,
@@ -453,3 +455,52 @@ def test_old_kueue_holds_a_flavor_against_the_labels_of_its_whole_group(version:
     fleet = state_of(FLAVOR, bare, both, TENANT, old)
     assert answer(research_job({**ONE, "nodeSelector": {"pool": "gpu"}}), fleet, "old").verdict is verdict
     assert answer(research_job({**ONE, "nodeSelector": {"zone": "mars"}}), fleet, "old").verdict is Verdict.ADMITTED
+
+
+def test_capacity_of_workers_that_was_not_observed_is_unknown_on_the_manager_too() -> None:
+    seen = observed_flavor("cpu", "nodes", nodeLabels={"pool": "cpu"})
+    found = answer(research_job(ONE), state_of(seen, research_queue(dispatch="multikueue"), TENANT))
+    assert found.verdict is Verdict.UNKNOWN
+    assert found.issues[0].problem.endswith("its capacity is the sum of workers that were not observed")
+
+
+def test_job_that_a_worker_admits_in_part_starts_with_the_pods_that_this_worker_has_room_for(
+    sent: FleetState,
+) -> None:
+    """The manager has the sum of both workers, and no worker has that."""
+    manifest = research_job(ONE, parallelism=40, completions=40)
+    manifest["metadata"]["annotations"] = {"kueue.x-k8s.io/job-min-parallelism": "1"}
+    found = answer(manifest, sent)
+    starts = [worker.assignments[0].count for worker in found.workers]
+    assert found.assignments[0].count > max(starts)
+    assert found.notes == tuple(
+        f"on {worker.cluster} {count} of 40 pods would start (partial admission)"
+        for worker, count in zip(found.workers, starts, strict=True)
+    )
+
+
+def test_kind_whose_integration_is_not_known_is_said_to_be_assumed(plain: FleetState) -> None:
+    manifest = labelled(job_set("a", one=(1, 1, ONE)))
+    (note,) = answer(manifest, plain, "east").notes
+    assert note.startswith("that Kueue manages jobset.x-k8s.io/jobset there is assumed")
+
+
+def test_job_that_runs_already_is_not_counted_against_itself(sent: FleetState) -> None:
+    full = {name: replace(state, usage=used_up(state)) for name, state in sent.clusters.items()}
+    busy = replace(sent, clusters=full)
+    waiting = research_job(ONE)
+    assert answer(waiting, busy).verdict is Verdict.WAITS
+    running = research_job(ONE)
+    running["metadata"]["uid"], running["status"] = "1", {"active": 1}
+    found = answer(running, busy)
+    assert found.verdict is Verdict.ADMITTED and RUNS_ALREADY in found.notes
+    assert answer(research_job(TEN) | {"status": running["status"]}, busy).verdict is Verdict.NEVER
+
+
+def used_up(state: ClusterState) -> Usage:
+    """Every queue uses everything that it has."""
+    assert state.tree is not None
+    nodes = {
+        node: {pair: quota.nominal for pair, quota in one.quotas.items()} for node, one in state.tree.nodes.items()
+    }
+    return {**state.usage, **nodes}

@@ -59,7 +59,7 @@ def test_job_that_kubestellar_carries_runs_on_a_worker_that_is_chosen_later(
 ) -> None:
     found = answer(in_queue(manifest), carrying)
     assert (found.cluster, found.verdict, found.runs_on) == (HUB, Verdict.ADMITTED, ())
-    assert found.notes == (LATER,)
+    assert found.notes[-1] == LATER
 
 
 @pytest.mark.parametrize(
@@ -120,3 +120,14 @@ def test_mini_cluster_stays_on_the_manager(carrying: FleetState) -> None:
     found = answer(manifest, carrying, "hub")
     assert [one.reason for one in found.issues] == [AdmissionReason.NOT_SENT]
     assert found.notes == ()
+
+
+def test_job_that_names_its_cluster_itself_is_refused(carrying: FleetState) -> None:
+    """As the example of kueue-ks does: the label says where a job with quota runs."""
+    named = in_queue(job("a", ONE))
+    named["metadata"]["labels"]["kubestellar.io/cluster"] = "cluster2"
+    found = answer(named, carrying)
+    assert found.verdict is Verdict.NEVER
+    assert found.issues[0].problem.startswith("it carries the label kubestellar.io/cluster: cluster2")
+    placed = {**named, "metadata": {**named["metadata"], "uid": "1"}}
+    assert answer(placed, carrying).verdict is Verdict.ADMITTED, "kfleet set it when the job had quota"

@@ -137,3 +137,12 @@ def test_queue_without_quota_has_no_flavor() -> None:
 def test_cohort_that_is_its_own_ancestor_leaves_no_tree() -> None:
     loop = native("Cohort", "c", {"parentName": "c"})
     assert state(loop).tree is None
+
+
+def test_resource_that_never_fits_is_not_hidden_behind_one_that_waits() -> None:
+    """The queue is full of CPU jobs, and has no GPUs at all."""
+    manifest = used(cluster_queue("a", cpu_group("4", of="small"), namespaceSelector={}), "4")
+    full = FleetState({ONLY: state(manifest)})
+    assert answer(job("x", pod_spec(asking(cpu="1")), queue="a"), full).verdict is Verdict.WAITS
+    found = answer(job("x", pod_spec(asking(cpu="1", **{"nvidia.com/gpu": "2"})), queue="a"), full)
+    assert (found.verdict, [one.reason for one in found.issues]) == (Verdict.NEVER, [AdmissionReason.NOT_COVERED])
