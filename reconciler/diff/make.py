@@ -154,6 +154,6 @@ def _object_diffs(old: _Objects, new: _Objects) -> Iterator[ObjectDiff]:
 
 
 def _stored(manifest: Manifest) -> dict[str, Any]:
-    """As the API server would store it: a default that one side writes and the other leaves out is no difference."""
+    """As the API server would store it: defaults that only one side writes make no difference."""
     stored = content(with_defaults(manifest))
     return {name: value for name, value in stored.items() if value or name != "spec"}
