@@ -191,7 +191,7 @@ def _name(field: Field) -> str:
 
 def _meaning(field: Field) -> str:
     said = [field.description.text]
-    said += [f"Required {field.required_when}."] if field.required_when else []
+    said += [f"Required if {field.required_when}."] if field.required_when else []
     said += [f"One of: {', '.join(f'`{value}`' for value in field.allowed)}."] if field.allowed else []
     said += [f"Limits: {', '.join(field.limits)}."] if field.limits else []
     said += [f"Default: `{field.description.default}`."] if field.description.default else []
