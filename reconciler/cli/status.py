@@ -10,12 +10,13 @@ import click
 
 from reconciler.cli.options import load_or_stop, looking_options, opened, plan_shown, source_options, timeout_option
 from reconciler.cli.output import renewed_text
-from reconciler.clients.kubernetes import ApiServer
-from reconciler.errors import ClusterError, ExitCode
+from reconciler.cli.status_facts import controller_text, count_workloads, drain_state, read_controller
+from reconciler.errors import ExitCode
 from reconciler.kubestellar.decide import decide_placements
 from reconciler.kubestellar.model import Decision
 from reconciler.pipeline.capacity import ObserveOptions
 from reconciler.pipeline.load import Revision, Source
+from reconciler.pipeline.objects import Installation, observe_installation
 from reconciler.pipeline.render import Rendered
 from reconciler.pipeline.report import health
 from reconciler.plan.make import Comparison
@@ -114,34 +115,34 @@ def _watch(revision: Revision, looking: ObserveOptions, timeout: float) -> NoRet
 
 def _observed(
     revision: Revision, looking: ObserveOptions, recording: Recording | None, timeout: float
-) -> Mapping[str, Rows]:
+) -> Mapping[str, Any]:
     with opened(revision.spec, timeout, recording) as connections:
         planned = plan_shown(revision, connections, looking)
         rendered, looks, made = planned.rendered, planned.comparison, planned.plan
-        releases = {view.name: _release(connections.clients[view.name]) for view in looks.views if view.is_reachable}
+        installed = {
+            view.name: observe_installation(connections.clients[view.name], view.set_name.namespace)
+            for view in looks.views
+            if view.is_reachable
+        }
+        controller = read_controller(rendered.spec, connections)
     health_issues = health(rendered, looks.views)
     names = dict.fromkeys((*(entry.name for entry in rendered.spec.clusters), *(view.name for view in looks.views)))
     rows = [
         {
             **_row(name, looks, made, health_issues),
-            "kubernetes": releases.get(name, ""),
+            "kubernetes": installed.get(name, Installation()).kubernetes,
+            "kueueRelease": installed.get(name, Installation()).kueue,
+            "workloads": count_workloads(rendered, looks, name),
             "suspended": rendered.spec.is_suspended(name),
+            "drained": drain_state(rendered, made, name),
         }
         for name in names
     ]
-    return {"clusters": rows, "jobs": job_rows(rendered)}
-
-
-def _release(client: ApiServer) -> str:
-    """Return the Kubernetes version, or nothing if the server does not report one: that alone is not a problem."""
-    try:
-        return str(client.get("/version").get("gitVersion", ""))
-    except ClusterError:
-        return ""
+    return {"clusters": rows, "jobs": job_rows(rendered), "controller": controller}
 
 
 def _is_well(row: Mapping[str, Any]) -> bool:
-    return row["reachable"] and not (row["unhealthy"] or row["pending"] or row["preflightIssues"] or row["gaps"])
+    return row["reachable"] and not (row["unhealthy"] or row["pendingChanges"] or row["preflightIssues"] or row["gaps"])
 
 
 def _row(name: str, looks: Comparison, made: Plan, health_issues: tuple[HealthIssue, ...]) -> dict[str, Any]:
@@ -155,9 +156,8 @@ def _row(name: str, looks: Comparison, made: Plan, health_issues: tuple[HealthIs
         "name": name,
         "reachable": bool(view and view.is_reachable),
         "kueue": _api_version(view.served) if view else "",
-        "kueueRelease": looks.configurations[view.name].release if view and view.name in looks.configurations else "",
         "objects": counts,
-        "pending": sum(count for action, count in counts.items() if action != Action.KEEP.value) + len(refusals),
+        "pendingChanges": sum(count for action, count in counts.items() if action != Action.KEEP.value) + len(refusals),
         "gaps": [f"{gap.what}: {gap.why}" for gap in gaps],
         "refusals": [str(refusal) for refusal in refusals],
         "waiting": [entry.why for entry in made.waiting if entry.cluster == name],
@@ -176,22 +176,25 @@ def _api_version(served: Any) -> str:
 def _state(row: Mapping[str, Any]) -> str:
     if not row["reachable"]:
         return "unreachable"
-    return "suspended" if row["suspended"] else "ok" if _is_well(row) else "needs attention"
+    state = "suspended" if row["suspended"] else "ok" if _is_well(row) else "needs attention"
+    return f"{state}, {row['drained']}" if row["drained"] else state
 
 
 def _versions(row: Mapping[str, Any]) -> str:
     kubernetes = f"kubernetes {row['kubernetes']}, " if row["kubernetes"] else ""
-    release = f" ({row['kueueRelease']})" if row["kueueRelease"] else ""
-    return kubernetes + (f"kueue {row['kueue']}{release}" if row["kueue"] else "no kueue")
+    kueue = f"{row['kueueRelease']} ({row['kueue']})" if row["kueueRelease"] else row["kueue"]
+    return kubernetes + (f"kueue {kueue}" if row["kueue"] else "no kueue")
 
 
-def _lines(seen: Mapping[str, Rows]) -> Iterator[str]:
+def _lines(seen: Mapping[str, Any]) -> Iterator[str]:
     for row in seen["clusters"]:
         is_well = _is_well(row)
         state = _state(row)
         wanted = row["objects"][Action.KEEP.value]
         others = ", ".join(f"{count} to {name}" for name, count in row["objects"].items() if count and name != "keep")
         counted = f"{wanted} objects in sync" + (f", {others}" if others else "")
+        if row["workloads"] and any(row["workloads"].values()):
+            counted += ", workloads: {pending} pending, {admitted} admitted".format_map(row["workloads"])
         title = click.style(row["name"], bold=True)
         detail = f", {_versions(row)}, {counted}" if row["reachable"] else ""
         yield f"{title}: {click.style(state, fg='green' if is_well else 'red')}{detail}"
@@ -199,3 +202,5 @@ def _lines(seen: Mapping[str, Rows]) -> Iterator[str]:
         for line in (*waiting, *row["gaps"], *row["refusals"], *row["unhealthy"], *row["preflightIssues"]):
             yield f"  {line}"
     yield from jobs_text(seen["jobs"])
+    if seen["controller"]:
+        yield controller_text(seen["controller"])

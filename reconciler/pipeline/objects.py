@@ -99,7 +99,7 @@ def observe_cluster(
         return unreachable(cluster, error.problem)
     wanted = [served[key] for key in dict.fromkeys(kinds) if key in served]
     with ThreadPoolExecutor(PARALLEL) as pool:
-        facts = pool.submit(_installation, client, cluster.kueue.namespace)
+        facts = pool.submit(observe_installation, client, cluster.kueue.namespace)
         first = list(pool.map(lambda versions: _list(client, versions[0]), wanted))
         owners = _owner_kinds(first) if has_jobs else ()
         more = [served[key] for key in sorted(owners) if key in served]
@@ -148,7 +148,7 @@ def _typed(entry: Manifest, kind: ApiKind) -> Manifest:
     return {**entry, "apiVersion": kind.api_version, "kind": kind.kind}
 
 
-def _installation(client: ClusterClient, namespace: str) -> Installation:
+def observe_installation(client: ClusterClient, namespace: str) -> Installation:
     """Versions and Kueue's Configuration. Accounts with few permissions cannot read them; that is not a gap."""
     try:
         release = as_text(client.get("/version").get("gitVersion"))

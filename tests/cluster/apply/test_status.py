@@ -28,7 +28,7 @@ def test_status_says_what_ails_a_queue_and_what_to_do(live_fleet: LiveFleet) -> 
     eventually(lambda: text in live_fleet.apply("--wait", "0").out)
     answer = live_fleet.run("status", "-o", "json")
     (row,) = answer.record["clusters"]
-    assert answer.code == 4 and row["reachable"] and not row["pending"]
+    assert answer.code == 4 and row["reachable"] and not row["pendingChanges"]
     assert any("See the Active condition of the check that the message names" in line for line in row["unhealthy"])
 
 
@@ -58,7 +58,7 @@ def test_status_is_unhealthy_where_something_was_not_seen(live_fleet: LiveFleet)
         answer = live_fleet.run("status", "-o", "json")
         shown = live_fleet.run("status")
     (row,) = answer.record["clusters"]
-    assert answer.code == 4 and row["reachable"] and not row["pending"] and len(row["gaps"]) == 1
+    assert answer.code == 4 and row["reachable"] and not row["pendingChanges"] and len(row["gaps"]) == 1
     assert shown.code == 4 and shown.out.startswith("worker1: needs attention, ")
     assert "  ConfigMap: GET /api/v1/configmaps: 500 made up\n" in shown.out
 
