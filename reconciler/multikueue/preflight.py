@@ -9,7 +9,7 @@ from reconciler.kueue.kinds import CANONICAL, GROUP, V1BETA2_SINCE, KueueVersion
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.multikueue.model import Links, ManagedClusters
 from reconciler.multikueue.token import KEY, role_name
-from reconciler.objects import Check, ClusterName, PreflightIssue, Ref
+from reconciler.objects import Check, ClusterName, Manifest, PreflightIssue, Ref
 from reconciler.render.model import Desired
 from reconciler.spec.model import Cluster, FleetSpec
 from reconciler.state.model import ClusterView
@@ -183,12 +183,35 @@ def _check_connection(worker: Worker) -> Iterator[PreflightIssue]:
     if manager is None or there is None or not (seen and seen.token and seen.token.is_accepted):
         return
     live = there.live.get(Ref(manager.name, GROUP, "MultiKueueCluster", "", worker.cluster.name), {})
-    for entry in as_list(at(live, "status", "conditions")):
-        condition = as_map(entry)
-        if (condition.get("status"), condition.get("reason")) == ("False", "ClientConnectionFailed"):
-            problem = f"kfleet can connect, and {manager.name} cannot: {as_text(condition.get('message'))}"
-            remedy = (
-                f"allow the nodes of {manager.name} in the access list of its control plane and in firewalls, "
-                "or set credentials.server to an address that they can reach"
-            )
-            yield worker.preflight_issue(Check.CONNECTION, problem, remedy)
+    if message := _connection_failure(live):
+        problem = f"kfleet can connect, and {manager.name} cannot: {message}"
+        remedy = f"{_open_way(manager.name)}, or set credentials.server to an address that they can reach"
+        yield worker.preflight_issue(Check.CONNECTION, problem, remedy)
+
+
+def check_native_connections(facts: PreflightFacts) -> Iterator[PreflightIssue]:
+    """MultiKueueClusters that are written by hand and have names of their own: which worker they mean is not known."""
+    manager = facts.spec.manager
+    there = facts.view(manager.name) if manager and facts.native else None
+    if manager is None or there is None:
+        return
+    names = {cluster.name for cluster in facts.spec.clusters}
+    for ref, live in there.live.items():
+        is_unknown = (ref.group, ref.kind) == (GROUP, "MultiKueueCluster") and ref.name not in names
+        if message := _connection_failure(live) if is_unknown else "":
+            problem = f"it cannot connect to the worker of MultiKueueCluster {ref.name}: {message}"
+            remedy = f"on that worker, {_open_way(manager.name)}"
+            yield PreflightIssue(manager.name, Check.CONNECTION, problem, remedy)
+
+
+def _connection_failure(live: Manifest) -> str:
+    """Kueue's message, if it could not connect; other reasons are about the kubeconfig itself."""
+    conditions = map(as_map, as_list(at(live, "status", "conditions")))
+    failed = ("False", "ClientConnectionFailed")
+    return next(
+        (as_text(one.get("message")) for one in conditions if (one.get("status"), one.get("reason")) == failed), ""
+    )
+
+
+def _open_way(manager: ClusterName) -> str:
+    return f"allow the nodes of {manager} in the access list of its control plane and in firewalls"

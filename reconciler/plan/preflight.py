@@ -8,7 +8,7 @@ from reconciler.kueue.frameworks import is_allowed
 from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.reading import at
 from reconciler.multikueue.model import Permission
-from reconciler.multikueue.preflight import PreflightFacts, Worker, check_worker, listed
+from reconciler.multikueue.preflight import PreflightFacts, Worker, check_native_connections, check_worker, listed
 from reconciler.objects import Check, ClusterName, Manifest, PreflightIssue
 from reconciler.plan.rbac import given, held_rules, lacking, named, needed
 from reconciler.spec.kubestellar import ADMISSION_GROUP, CLUSTER_LABEL, PLACED_LABEL
@@ -157,4 +157,5 @@ def run_preflight(facts: PreflightFacts) -> tuple[PreflightIssue, ...]:
         found += check_rights(cluster, view, facts)
         if facts.links and cluster in (*facts.workers, *facts.native):
             found += check_worker(Worker(cluster, view, facts.links, facts))
+    found += check_native_connections(facts)
     return tuple(found)

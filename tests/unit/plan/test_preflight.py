@@ -222,6 +222,22 @@ def test_worker_of_a_config_that_is_written_by_hand_is_checked_without_its_login
     ]
 
 
+def test_hand_named_worker_that_the_manager_cannot_reach_is_reported_on_the_manager() -> None:
+    """As in walkthroughs, where a worker's control plane has an access list; its Cluster is not known by the name."""
+    config = "apiVersion: kueue.x-k8s.io/v1beta2\nkind: MultiKueueConfig\nmetadata: {name: mk}\nspec: {clusters: [w1]}"
+    spec = spec_of(config)
+    condition = {"type": "Active", "status": "False", "reason": "ClientConnectionFailed", "message": "i/o timeout"}
+    hub = view(HUB, {Ref(HUB, GROUP, "MultiKueueCluster", "", "w1"): {"status": {"conditions": [condition]}}})
+    facts = PreflightFacts(spec, compute_desired(spec), (hub,), native=native_workers(spec))
+    (issue,) = [one for one in run_preflight(facts) if one.check is Check.CONNECTION]
+    assert issue.cluster == HUB
+    assert issue.problem == "it cannot connect to the worker of MultiKueueCluster w1: i/o timeout"
+    assert (
+        issue.remedy
+        == "on that worker, allow the nodes of hub in the access list of its control plane and in firewalls"
+    )
+
+
 def role_views() -> ClusterView:
     name = "kfleet-test-multikueue"
     live = {
