@@ -261,12 +261,12 @@ def _look_at(pair: FlavorResource, amount: int, quota: _Quota, held: Assumed) ->
 
 
 def shown(resource_name: str, amount: int) -> str:
-    """Return an amount in Kueue's units in the notation of Kubernetes."""
+    """Return an amount in Kueue's units as people write it: `182Gi`, `45.6` instead of `45600m`."""
     unit = unit_of(resource_name).nanos
     if resource_name in SIZES or resource_name.startswith("hugepages-"):
         return str(Quantity(amount * unit, Notation.BINARY))
     whole, rest = divmod(amount * unit, NANO)
-    return str(Quantity(amount * unit)) if rest else str(whole)
+    return f"{whole}.{rest:09d}".rstrip("0") if rest else str(whole)
 
 
 def _not_covered(name: str, amount: int, quota: _Quota) -> AdmissionIssue:

@@ -102,7 +102,7 @@ def test_watched_table_in_a_pipe_is_written_again_and_again(pool_live_fleet: Poo
 def test_watched_table_is_not_for_machines(pool_live_fleet: PoolLiveFleet) -> None:
     pool_live_fleet.commit()
     answer = pool_live_fleet.live_fleet.run("observe", "--watch", "-o", "json")
-    assert answer.code == 2 and "-o json is for a single observation" in answer.err
+    assert answer.code == 1 and "-o json is for a single observation" in answer.err
 
 
 def test_watched_table_follows_the_pools_until_it_is_interrupted(pool_live_fleet: PoolLiveFleet) -> None:

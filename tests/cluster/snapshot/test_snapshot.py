@@ -74,7 +74,7 @@ def test_plan_status_and_check_are_the_same_without_a_cluster(world: World, tmp_
     assert applied.code == 0, applied
     connect_all(fleet)
     submit(fleet, "long")
-    worker = where(fleet, "long")
+    worker = settled(fleet, "long")
     taken = world.snapshot()
     assert taken.code == 0, taken
     assert f"{world.file}: 3 clusters, " in taken.err
@@ -94,6 +94,18 @@ def test_plan_status_and_check_are_the_same_without_a_cluster(world: World, tmp_
     for secret in (PLANTED, b64encode(PLANTED.encode()).decode(), token(fleet), token(fleet, "worker2")):
         assert secret not in world.text
     assert "sleep" not in world.text
+
+
+def settled(fleet: LiveFleet, name: str) -> str:
+    """The worker of a job, when Kueue has counted its workload on both sides, which comes a moment after admission."""
+    worker = where(fleet, name)
+
+    def admitted() -> int:
+        rows = fleet.run("status", "-o", "json").record["clusters"]
+        return sum(row["workloads"]["admitted"] for row in rows)
+
+    eventually(lambda: admitted() == 2)
+    return worker
 
 
 def test_plan_with_changes_is_predicted_as_the_servers_predict_it(world: World) -> None:
