@@ -21,7 +21,7 @@ from reconciler.spec.enums import Role
 from tests.builders import Document
 from tests.cluster.simulate.situations import Situation, situation
 
-LIMIT = timedelta(seconds=90)
+LIMIT = timedelta(minutes=3)
 FAIR = """
 apiVersion: config.kueue.x-k8s.io/v1beta2
 kind: Configuration

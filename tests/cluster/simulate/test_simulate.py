@@ -39,7 +39,7 @@ def busy(live_fleet: LiveFleet) -> LiveFleet:
 
 
 def simulate(live_fleet: LiveFleet, *options: str, code: int = 0) -> dict[str, Any]:
-    answer = live_fleet.run("simulate", "-o", "json", *options)
+    answer = live_fleet.run("simulate", "-o", "json", "--for", "3m", *options)
     assert answer.code == code, answer
     assert not [name for name in list_sandboxes() if name.startswith("simulate-")]
     return answer.record
