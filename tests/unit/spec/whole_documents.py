@@ -114,7 +114,11 @@ spec:
   skypilot:
     version: "0.10.3"
     config: {kubernetes: {ports: ingress}}
-    provisioning: {className: queued.example.org, managedResources: [cpu], parameters: {a: b}}
+    provisioning:
+      className: queued.example.org
+      managedResources: [cpu]
+      parameters: {a: b}
+      podSetMergePolicy: IdenticalPodTemplates
 ---
 apiVersion: kfleet.dev/v1alpha1
 kind: Overlay
