@@ -20,6 +20,7 @@ from reconciler.sandbox.control_plane import ClusterFiles
 from reconciler.sandbox.kubeconfig import write_kubeconfig
 from reconciler.sandbox.nodes import read_nodes, stages
 from reconciler.sandbox.options import SandboxOptions, check_options
+from reconciler.sandbox.ports import ReservedPorts, becomes_free
 from reconciler.sandbox.processes import Part, is_alive
 from reconciler.sandbox.state import (
     ITS,
@@ -31,7 +32,7 @@ from reconciler.sandbox.state import (
     load_state,
     sandbox_folder,
 )
-from reconciler.sandbox.waiting import becomes_free, free_ports, is_api_ready, is_healthy, is_listening, wait_for
+from reconciler.sandbox.waiting import is_api_ready, is_healthy, is_listening, wait_for
 
 _DISK_HINT = "free some space, or set XDG_STATE_HOME to another disk; nothing was left running"
 
@@ -143,7 +144,7 @@ class Sandbox:
         self._lock = threading.Lock()
         self._is_abandoned = threading.Event()
         self._apis: dict[str, ApiServer] = {}
-        self._ports: set[int] = set()
+        self._ports = ReservedPorts()
 
     @classmethod
     def find(cls, name: str) -> "Sandbox":
@@ -232,9 +233,7 @@ class Sandbox:
     def take_ports(self, count: int) -> list[int]:
         """Ports for parts that are about to start; clusters come up at the same time and must not get the same ones."""
         with self._lock:
-            ports = free_ports(count, self._ports)
-            self._ports.update(ports)
-        return ports
+            return self._ports.take(count)
 
     def add_nodes(self, cluster: str, nodes: Iterable[Manifest]) -> None:
         api = self.api(cluster)

@@ -1,11 +1,10 @@
-"""Free ports on loopback."""
+"""Wait until parts of a sandbox are ready."""
 
-import random
 import socket
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from datetime import timedelta
 from threading import Event
 
@@ -14,43 +13,8 @@ from reconciler.errors import ClusterError, SandboxError
 from reconciler.sandbox.limits import explain_limit
 from reconciler.sandbox.processes import Part, is_alive, last_lines
 
-# Below the range that kernels hand out to outgoing connections, so that no other process takes the port of a
-# part while the part is stopped for a moment.
-RANGE = range(20000, 32000)
 POLL = 0.05
 READY_TIMEOUT = timedelta(minutes=3)  # a part that ends is noticed at once; this is for crowded machines
-
-
-def free_ports(count: int, given: Collection[int] = ()) -> list[int]:
-    """Ports without a listener, except those that were given away and may have no listener yet."""
-    ports: list[int] = []
-    for port in random.sample(RANGE, len(RANGE)):
-        if port not in given and is_free(port):
-            ports.append(port)
-        if len(ports) == count:
-            break
-    return ports
-
-
-def becomes_free(port: int, timeout: timedelta = timedelta(seconds=10)) -> bool:
-    """Whether a port is free, now or in a moment: the kernel closes the sockets of a killed process a little late."""
-    deadline = time.monotonic() + timeout.total_seconds()
-    while not is_free(port):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True
-
-
-def is_free(port: int) -> bool:
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        # As the servers themselves do; otherwise a port that was just given back counts as taken for a minute.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
 
 
 def wait_for(part: Part, is_ready: Callable[[], bool], is_abandoned: Event) -> None:

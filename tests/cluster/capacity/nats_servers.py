@@ -14,7 +14,7 @@ import nkeys
 from nacl.signing import SigningKey
 
 from reconciler.sandbox.control_plane import nats_program
-from reconciler.sandbox.waiting import free_ports
+from reconciler.sandbox.ports import ReservedPorts
 
 StartServer = Callable[[str], str]
 
@@ -23,7 +23,8 @@ class Server:
     """One server, which can be stopped and started again on the same port."""
 
     def __init__(self, folder: Path, settings: str) -> None:
-        (self.port,) = free_ports(1)
+        self._reserved = ReservedPorts()
+        (self.port,) = self._reserved.take(1)
         self._config = folder / f"nats-{self.port}.conf"
         self._process: subprocess.Popen[bytes] | None = None
         self.configure(settings)
