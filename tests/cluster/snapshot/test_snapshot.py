@@ -97,14 +97,16 @@ def test_plan_status_and_check_are_the_same_without_a_cluster(world: World, tmp_
 
 
 def settled(fleet: LiveFleet, name: str) -> str:
-    """The worker of a job, when Kueue has counted its workload on both sides, which comes a moment after admission."""
+    """The worker of a job, when Kueue counts its workload on both sides and the counts stay as they are."""
     worker = where(fleet, name)
+    counts: list[int] = []
 
-    def admitted() -> int:
+    def is_quiet() -> bool:
         rows = fleet.run("status", "-o", "json").record["clusters"]
-        return sum(row["workloads"]["admitted"] for row in rows)
+        counts.append(sum(row["workloads"]["admitted"] for row in rows))
+        return min(counts[-3:]) == max(counts[-3:]) >= 2 and len(counts) > 2
 
-    eventually(lambda: admitted() == 2)
+    eventually(is_quiet)
     return worker
 
 
