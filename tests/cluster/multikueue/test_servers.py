@@ -148,7 +148,8 @@ def test_manager_does_not_leave_the_fleet_while_its_jobs_run(wide_live_fleet: Li
     without_manager(wide_live_fleet, is_in_git=is_in_git)
     refused = wide_live_fleet.apply()
     assert refused.code == 3, refused
-    assert f"jobs on {wide_live_fleet.name}-{worker} (1) were dispatched by a manager that is no longer" in refused.out
+    assert "were dispatched by a manager that is no longer in the fleet" in refused.out
+    assert f"{wide_live_fleet.name}-{worker} (" in refused.out
     assert {name: wide_live_fleet.members(name).keys() for name in before} == before
     end(wide_live_fleet, worker, "kept")
     assert eventually(lambda: is_complete(wide_live_fleet, "kept"), 60)
@@ -185,6 +186,8 @@ def test_queue_whose_jobs_run_on_the_manager_goes_over_to_multikueue_when_they_h
     submit(wide_live_fleet, "kept")
     job = f"/apis/batch/v1/namespaces/{name}/jobs/kept"
     eventually(lambda: not wide_live_fleet.api("manager").get(job)["spec"]["suspend"])
+    # Kueue counts a job in the status of its queue about a second after it has admitted the job.
+    eventually(lambda: wide_live_fleet.queue(f"{name}-q", "manager")["status"]["admittedWorkloads"] == 1)
 
     commit_fleet(wide_live_fleet)
     for _ in range(3):

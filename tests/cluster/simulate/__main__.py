@@ -7,8 +7,8 @@ from reconciler.objects import ClusterName
 from reconciler.sandbox.fleet import start_empty
 from reconciler.simulate.configuration import KueueSetup, Release
 from reconciler.simulate.twin import Twin, World, start_twin
+from tests.cluster.simulate.agreement import LIMIT, changed, differences, filled, observed, outcome, restored
 from tests.cluster.simulate.situations import situation
-from tests.cluster.simulate.test_agreement import LIMIT, changed, differences, filled, observed, outcome, restored
 
 FAIR = """
 apiVersion: config.kueue.x-k8s.io/v1beta2

@@ -1,4 +1,4 @@
-"""A restored twin has the state of its original. `python -m tests.cluster.simulate` also makes a change on both."""
+"""States of a real cluster and of a twin restored from it: `python -m tests.cluster.simulate` compares them."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -6,20 +6,17 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-import pytest
-
 from reconciler.clients.kubernetes import ApiServer
 from reconciler.kueue.kinds import GROUP, KIND_BY_NAME
 from reconciler.objects import ClusterName
-from reconciler.sandbox.fleet import Sandbox, start_empty
-from reconciler.simulate.configuration import KueueSetup, Release
+from reconciler.simulate.configuration import KueueSetup
 from reconciler.simulate.restore import RESTORED, holds, key_of_workload, restored_namespaces, restored_objects
-from reconciler.simulate.twin import ROOT, SettledTwin, Twin, World, start_twin
+from reconciler.simulate.twin import ROOT, SettledTwin, Twin, World
 from reconciler.snapshot.masking import masked_object
 from reconciler.snapshot.objects import ClusterObjects
 from reconciler.spec.enums import Role
 from tests.builders import Document
-from tests.cluster.simulate.situations import Situation, situation
+from tests.cluster.simulate.situations import Situation
 
 LIMIT = timedelta(minutes=3)
 StartTwin = Callable[[str, World], Twin]
@@ -31,15 +28,6 @@ class Outcome:
 
     held: dict[str, str]
     evicted: frozenset[str]
-
-
-@pytest.fixture
-def start(_programs: None) -> Iterator[StartTwin]:
-    sandbox: Sandbox = start_empty("agreement")
-    try:
-        yield lambda name, world: start_twin(sandbox, ClusterName(name), world)
-    finally:
-        sandbox.discard()
 
 
 def filled(start: StartTwin, setup: KueueSetup, situations: list[Situation]) -> Twin:
@@ -115,15 +103,3 @@ def differences(one: Outcome, other: Outcome, situations: list[Situation]) -> di
         for known in situations
         if (found := sorted(pair for pair in (*left, *evicted) if pair[0].startswith(f"{known.name}/")))
     }
-
-
-def test_restored_twin_has_the_state_of_the_original(start: StartTwin) -> None:
-    setup = KueueSetup(release=Release("0.19.0", "0.19.0"))
-    situations = [situation(number) for number in range(8)]
-    original = filled(start, setup, situations)
-    before = original.settle(LIMIT)
-    original.evictions.clear()
-    twin = restored(start, setup, observed(original.api))
-    found = outcome(twin, twin.settle(LIMIT))
-    assert len(found.held) < len(before.workloads)  # some wait
-    assert differences(outcome(original, before), found, situations) == {}
