@@ -10,12 +10,11 @@ from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.kueue.resources import is_hard, is_tolerated
 from reconciler.objects import Manifest
-from reconciler.spec.selectors import LabelSelector, Operator, Requirement
+from reconciler.spec.selectors import read_live_selector
 
 TOPOLOGY_REQUESTS = tuple(
     f"{GROUP}/podset-{kind}-topology" for kind in ("required", "preferred", "unconstrained", "slice-required")
 )
-_OPERATORS = frozenset(Operator)
 
 
 def misfit(pod_set: PodSet, flavor: Manifest, *, is_all_topology: bool, keys: frozenset[str] = frozenset()) -> str:
@@ -96,7 +95,7 @@ def _text(labels: Mapping[str, Any]) -> str:
 
 def is_selected(selector: Any, namespace: str, state: ClusterState) -> bool | None:
     """Return None if the answer depends on unknown labels. Without a selector nothing matches."""
-    read = read_selector(selector)
+    read = read_live_selector(selector)
     if selector is None or read is None:
         return False
     labels = state.namespaces.get(namespace)
@@ -104,17 +103,3 @@ def is_selected(selector: Any, namespace: str, state: ClusterState) -> bool | No
     if labels is None and not keys <= {NAMESPACE_LABEL}:
         return None
     return read.matches({**(labels or {}), NAMESPACE_LABEL: namespace})
-
-
-def read_selector(manifest: Any) -> LabelSelector | None:
-    """Return a selector from an object; None if it is malformed."""
-    expressions: list[Mapping[str, Any]] = [as_map(each) for each in as_list(at(manifest, "matchExpressions"))]
-    if any(as_text(each.get("operator")) not in _OPERATORS for each in expressions):
-        return None
-    return LabelSelector(
-        as_map(at(manifest, "matchLabels")),
-        tuple(
-            Requirement(as_text(each.get("key")), Operator(each["operator"]), tuple(as_list(each.get("values"))))
-            for each in expressions
-        ),
-    )

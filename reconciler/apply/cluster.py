@@ -12,13 +12,12 @@ from reconciler.clients.protocols import ClusterClient
 from reconciler.errors import ClusterError
 from reconciler.objects import Ref
 from reconciler.plan.model import Action, Change, ClusterPlan, Reason
-from reconciler.plan.outcome import Outcome
+from reconciler.plan.outcome import Outcome, Tell
 from reconciler.state.applyset import Inventory, digests_manifest, parent_manifest
 from reconciler.state.queues import is_queue
 
 PARALLEL = 16
 SET_MANAGER = "kfleet-applyset"
-Tell = Callable[[Outcome], None]
 _WRITES = {Action.CREATE, Action.UPDATE, Action.REPLACE}
 
 

@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 
-from reconciler.apply.cluster import Tell, delete_objects, end_inventory, narrow_inventory, write_objects
+from reconciler.apply.cluster import delete_objects, end_inventory, narrow_inventory, write_objects
 from reconciler.apply.retry import RetryPolicy, with_retries
 from reconciler.clients.protocols import ClusterClient
 from reconciler.errors import ClusterError
-from reconciler.kubestellar.plan import PlacementStep, Write
+from reconciler.kubestellar.model import PlacementStep, Write
 from reconciler.multikueue.token import TokenRequestSpec, with_token
 from reconciler.objects import ClusterName, Manifest, Ref
 from reconciler.plan.model import Action, Change, ClusterPlan, Plan, Reason
-from reconciler.plan.outcome import ClusterOutcome, Outcome
+from reconciler.plan.outcome import ClusterOutcome, Outcome, Tell
 
 Step = Callable[[ClusterClient, ClusterPlan, ClusterOutcome, RetryPolicy], ClusterOutcome]
 PARALLEL = 16

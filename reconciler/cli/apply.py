@@ -15,17 +15,15 @@ import click
 
 from reconciler.apply.retry import RETRIED_FOR
 from reconciler.cli.options import (
-    Planned,
     accept_source_option,
-    capacity_options,
     commit_options,
     confirm_evictions_option,
     load_or_stop,
-    plan_shown,
     quiet_option,
     timeout_option,
 )
 from reconciler.cli.output import count_changes, paint, shown_work, verbose_option
+from reconciler.cli.planning import Planned, capacity_options, plan_shown
 from reconciler.errors import EdgeError, RefusedError
 from reconciler.objects import ClusterName
 from reconciler.pipeline.apply import apply as apply_plan

@@ -7,16 +7,9 @@ from datetime import datetime, timedelta
 
 import click
 
-from reconciler.cli.options import (
-    commit_options,
-    load_or_stop,
-    opened,
-    plan_shown,
-    quiet_option,
-    source_options,
-    timeout_option,
-)
+from reconciler.cli.options import commit_options, load_or_stop, quiet_option, source_options, timeout_option
 from reconciler.cli.output import paint, verbose_option
+from reconciler.cli.planning import opened, plan_shown
 from reconciler.errors import ExitCode
 from reconciler.multikueue.observe import sent_workers
 from reconciler.multikueue.token import SeenCredential

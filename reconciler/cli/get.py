@@ -14,8 +14,9 @@ import click
 import yaml
 
 from reconciler.capacity.view import pool_entries
-from reconciler.cli.options import load_or_stop, looking_options, opened, plan_shown, source_options, timeout_option
+from reconciler.cli.options import load_or_stop, source_options, timeout_option
 from reconciler.cli.output import paint, renewed_text
+from reconciler.cli.planning import looking_options, opened, plan_shown
 from reconciler.objects import ClusterName
 from reconciler.pipeline.capacity import ObserveOptions
 from reconciler.pipeline.load import Revision, Source

@@ -15,16 +15,14 @@ from reconciler.capacity.report import quotas_of
 from reconciler.capacity.store import Kept
 from reconciler.cli.options import (
     load_or_stop,
-    observe_for_option,
-    opened,
     read_recording,
     recorded_capacity,
     snapshot_option,
     source_options,
-    tell_conditions,
     timeout_option,
 )
 from reconciler.cli.output import renewed_text
+from reconciler.cli.planning import observe_for_option, opened, tell_conditions
 from reconciler.errors import ExitCode
 from reconciler.pipeline.capacity import ObserveOptions, listening, read_master_queues
 from reconciler.pipeline.load import Revision, Source

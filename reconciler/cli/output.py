@@ -12,10 +12,9 @@ from typing import Any
 
 import click
 
-from reconciler.apply.cluster import Tell
 from reconciler.objects import ClusterName
 from reconciler.plan.model import Plan
-from reconciler.plan.outcome import Outcome
+from reconciler.plan.outcome import Outcome, Tell
 
 Report = Callable[[ClusterName, str], None]
 _OWN = set(logging.makeLogRecord({}).__dict__) | {"message", "taskName"}

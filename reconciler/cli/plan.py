@@ -14,13 +14,11 @@ from reconciler.cli.options import (
     accept_source_option,
     confirm_evictions_option,
     load_or_stop,
-    looking_options,
-    opened,
-    plan_shown,
     source_options,
     timeout_option,
 )
 from reconciler.cli.output import paint, verbose_option
+from reconciler.cli.planning import looking_options, opened, plan_shown
 from reconciler.errors import EdgeError, RefusedError
 from reconciler.pipeline.capacity import ObserveOptions
 from reconciler.pipeline.load import Source, committed

@@ -8,7 +8,6 @@ import click
 
 from reconciler.cli.options import (
     load_or_stop,
-    opened,
     read_recording,
     recorded_capacity,
     snapshot_option,
@@ -16,6 +15,7 @@ from reconciler.cli.options import (
     timeout_option,
 )
 from reconciler.cli.output import shown_work, verbose_option
+from reconciler.cli.planning import opened
 from reconciler.errors import ExitCode
 from reconciler.objects import ClusterName, Gap, PreflightIssue
 from reconciler.pipeline.capacity import ObserveOptions

@@ -11,8 +11,9 @@ import click
 
 from reconciler.capacity.model import ObservedCapacity
 from reconciler.cli.check import read_jobs
-from reconciler.cli.options import load_or_stop, looking_options, opened, quiet_option, timeout_option
+from reconciler.cli.options import load_or_stop, quiet_option, timeout_option
 from reconciler.cli.output import paint, shown_work, verbose_option
+from reconciler.cli.planning import looking_options, opened
 from reconciler.cli.progress import shown_progress
 from reconciler.errors import ExitCode
 from reconciler.objects import ClusterName, Manifest

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from reconciler.cli.options import load_or_stop, observe_for_option, source_options, timeout_option
+from reconciler.cli.options import load_or_stop, source_options, timeout_option
 from reconciler.cli.output import shown_work, verbose_option
+from reconciler.cli.planning import observe_for_option
 from reconciler.errors import EdgeError
 from reconciler.pipeline.capacity import ObserveOptions
 from reconciler.pipeline.load import Source

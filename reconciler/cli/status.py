@@ -8,8 +8,9 @@ from typing import Any, NoReturn
 
 import click
 
-from reconciler.cli.options import load_or_stop, looking_options, opened, plan_shown, source_options, timeout_option
+from reconciler.cli.options import load_or_stop, source_options, timeout_option
 from reconciler.cli.output import renewed_text
+from reconciler.cli.planning import looking_options, opened, plan_shown
 from reconciler.cli.status_facts import controller_text, count_workloads, drain_state, read_controller
 from reconciler.errors import ExitCode
 from reconciler.kubestellar.decide import decide_placements

@@ -11,7 +11,8 @@ from types import FrameType
 
 import click
 
-from reconciler.cli.options import load_or_stop, looking_options, source_options, timeout_option
+from reconciler.cli.options import load_or_stop, source_options, timeout_option
+from reconciler.cli.planning import looking_options
 from reconciler.errors import RefusedError
 from reconciler.pipeline.capacity import ObserveOptions
 from reconciler.pipeline.load import Revision, Source, accepted, load_files, read_files

@@ -6,15 +6,9 @@ from dataclasses import dataclass
 
 import click
 
-from reconciler.cli.options import (
-    load_or_stop,
-    opened,
-    read_recording,
-    snapshot_option,
-    source_options,
-    timeout_option,
-)
+from reconciler.cli.options import load_or_stop, read_recording, snapshot_option, source_options, timeout_option
 from reconciler.cli.output import paint
+from reconciler.cli.planning import opened
 from reconciler.kubestellar.decide import decide_placements
 from reconciler.kubestellar.model import Decision
 from reconciler.kubestellar.observe import observe_placements

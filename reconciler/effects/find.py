@@ -5,14 +5,13 @@ from dataclasses import dataclass
 
 from reconciler.effects.admissions import find_admissions
 from reconciler.effects.evictions import Hit, find_evicted, find_reclaimable, find_stranded
-from reconciler.effects.model import Effects, Impact, WorkloadEffect
+from reconciler.effects.model import Effects, Impact, WorkloadEffect, is_relevant, is_scheduled
 from reconciler.effects.quotas import quota_effects
-from reconciler.effects.states import NEEDED, WRITES, ChangedCluster, owner_of, read_change
-from reconciler.kueue.kinds import GROUP
+from reconciler.effects.states import NEEDED, ChangedCluster, owner_of, read_change
 from reconciler.kueue.reading import as_text, at
 from reconciler.kueue.workloads import queue_of
 from reconciler.objects import ClusterName, Gap, Manifest, Ref
-from reconciler.plan.model import Action, Change, ClusterPlan, Plan
+from reconciler.plan.model import Change, ClusterPlan, Plan
 from reconciler.snapshot.objects import ClusterObjects, FleetObjects
 from reconciler.spec.model import FleetSpec
 
@@ -32,15 +31,10 @@ class Start:
     touched: tuple[ClusterName, ...] = ()
 
 
-def may_have_effects(plan: Plan) -> bool:
-    """Whether a plan writes or deletes anything on which the admission of jobs depends."""
-    return any(_is_relevant(change) for change in plan.changes)
-
-
 def find_effects(spec: FleetSpec, plan: Plan, objects: FleetObjects, start: Start | None = None) -> Effects:
     """All effects, the most harmful first. A cluster that was not observed completely is named as unknown."""
     done = {cluster.name: _relevant(cluster) for cluster in start.plan.clusters} if start else {}
-    removed = tuple(filter(_is_scheduled, start.removed)) if start else ()
+    removed = tuple(filter(is_scheduled, start.removed)) if start else ()
     changes = {cluster.name: _relevant(cluster) for cluster in plan.clusters}
     touched = [name for name, found in changes.items() if _contents(found) != _contents(done.get(name, []))]
     touched = list(dict.fromkeys((*touched, *(ref.cluster for ref in removed), *(start.touched if start else ()))))
@@ -71,21 +65,12 @@ def find_effects(spec: FleetSpec, plan: Plan, objects: FleetObjects, start: Star
     )
 
 
-def _is_relevant(change: Change) -> bool:
-    return (change.action in WRITES or change.action is Action.DELETE) and _is_scheduled(change.ref)
-
-
-def _is_scheduled(ref: Ref) -> bool:
-    """Whether the admission of jobs depends on the object."""
-    return ref.group == GROUP or (ref.group, ref.kind) == ("", "Namespace")
-
-
 def _contents(changes: Iterable[Change]) -> list[tuple[object, ...]]:
     return [(one.ref, one.action, one.manifest, one.is_drained) for one in changes]
 
 
 def _relevant(cluster: ClusterPlan) -> list[Change]:
-    return [change for change in cluster.changes if _is_relevant(change)]
+    return [change for change in cluster.changes if is_relevant(change)]
 
 
 def _why_unknown(objects: ClusterObjects | None) -> str:

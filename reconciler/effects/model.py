@@ -3,8 +3,12 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from reconciler.objects import ClusterName, Gap
+from reconciler.kueue.kinds import GROUP
+from reconciler.objects import ClusterName, Gap, Ref
+from reconciler.plan.model import Action, Change, Plan
 from reconciler.quantity import Quantity
+
+WRITES = frozenset({Action.CREATE, Action.UPDATE, Action.REPLACE})
 
 
 class Impact(StrEnum):
@@ -92,3 +96,17 @@ class Effects:
 
 
 NO_EFFECTS = Effects()
+
+
+def may_have_effects(plan: Plan) -> bool:
+    """Whether a plan writes or deletes anything on which the admission of jobs depends."""
+    return any(is_relevant(change) for change in plan.changes)
+
+
+def is_relevant(change: Change) -> bool:
+    return (change.action in WRITES or change.action is Action.DELETE) and is_scheduled(change.ref)
+
+
+def is_scheduled(ref: Ref) -> bool:
+    """Whether the admission of jobs depends on the object."""
+    return ref.group == GROUP or (ref.group, ref.kind) == ("", "Namespace")

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from reconciler.admission.state import AdmissionFacts, ClusterState, admission_settings, build_state
+from reconciler.effects.model import WRITES
 from reconciler.kueue.configuration import ConfigurationError, assumed_settings, read_configuration, read_settings
 from reconciler.kueue.kinds import GROUP, first_version
 from reconciler.kueue.reading import as_list, as_map, as_text, at
@@ -15,7 +16,6 @@ from reconciler.scheduling.model import SchedulerSettings
 from reconciler.snapshot.objects import ClusterObjects
 
 WORKLOAD = "Workload"
-WRITES = frozenset({Action.CREATE, Action.UPDATE, Action.REPLACE})
 # Without these an effect on a cluster cannot be computed.
 NEEDED = (("", "Namespace"), *((GROUP, kind) for kind in ("ClusterQueue", "LocalQueue", "Cohort", WORKLOAD)))
 

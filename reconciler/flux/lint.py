@@ -3,32 +3,13 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from reconciler.admission.decide import check
-from reconciler.admission.jobs import read_submission
-from reconciler.admission.model import AdmissionIssue, AdmissionReason, Verdict
-from reconciler.admission.state import FleetState, offline_fleet
 from reconciler.flux.minicluster import CURRENT, is_mini_cluster, is_old, lost_in, to_current
 from reconciler.kueue.reading import as_list, as_map, as_text, at
-from reconciler.kueue.resources import PRIORITY_LABEL, QUEUE_LABEL
 from reconciler.lint.model import Remark, Rule, Severity
 from reconciler.lint.view import View
-from reconciler.render.model import DesiredObject
-from reconciler.spec.document import Document, FieldPath
+from reconciler.spec.document import Document
 
-LABELS: FieldPath = ("spec", "jobLabels")
-# The field to report, by problem.
-FIELDS: Mapping[AdmissionReason, FieldPath] = {
-    AdmissionReason.NO_LOCAL_QUEUE: (*LABELS, QUEUE_LABEL),
-    AdmissionReason.NO_CLUSTER_QUEUE: (*LABELS, QUEUE_LABEL),
-    AdmissionReason.NOT_SELECTED: (*LABELS, QUEUE_LABEL),
-    AdmissionReason.NOT_SENT: (*LABELS, QUEUE_LABEL),
-    AdmissionReason.NO_PRIORITY_CLASS: (*LABELS, PRIORITY_LABEL),
-    AdmissionReason.TOO_LARGE: ("spec", "size"),
-    AdmissionReason.NOT_COVERED: ("spec", "containers"),
-    AdmissionReason.NO_FLAVOR: ("spec", "pod"),
-}
 FLUX_IN_IMAGE = "its image contained Flux, which an init container provides now: see flux.container.disable"
-
 RULES = (
     Rule(
         "KF017",
@@ -84,9 +65,9 @@ def check_mini_clusters(view: View) -> Iterator[Remark]:
             yield from _check_content(entry.document, as_map(entry.current.get("spec")))
     made = [entry for entry in view.desired.objects if is_mini_cluster(entry.manifest)]
     if made:
-        fleet = offline_fleet(view.spec, view.desired)
-        for one in made:
-            yield from _check_queue(one, fleet)
+        from reconciler.flux.queues import check_queues  # noqa: PLC0415  (loads the whole of `check`)
+
+        yield from check_queues(view, made)
 
 
 def _check_version(document: Document) -> Iterator[Remark]:
@@ -131,43 +112,3 @@ def _check_sizes(document: Document, content: Mapping[str, Any]) -> Iterator[Rem
         yield Remark("KF039", document, ("spec", "minSize"), f"minSize {bounds['minSize']} is more than size {size}")
     if content.get("deadlineSeconds") == 0:
         yield Remark("KF039", document, ("spec", "deadlineSeconds"), "with a deadline of 0 the Job never starts")
-
-
-def _check_queue(entry: DesiredObject, fleet: FleetState) -> Iterator[Remark]:
-    submission = read_submission(entry.manifest)
-    if submission is None:
-        return
-    document, cluster = entry.document, entry.ref.cluster
-    written = at(document.value, *map(str, LABELS), QUEUE_LABEL)
-    if not submission.queue:
-        problem = f"the MiniCluster has no label {QUEUE_LABEL}: it runs at once and bypasses every queue"
-        hint = "label its Job in spec.jobLabels with the name of a LocalQueue"
-        yield Remark(rule="KF015", document=document, path=LABELS, problem=problem, hint=hint, cluster=cluster)
-        return
-    if not written:
-        problem = f"no queue is named: kfleet adds {submission.queue}, the only LocalQueue of {submission.namespace}"
-        yield Remark(
-            rule="KF035",
-            document=document,
-            path=LABELS,
-            problem=problem,
-            hint=f"write {QUEUE_LABEL}: {submission.queue}",
-            cluster=cluster,
-        )
-    for answer in check(submission, fleet, [cluster]).answers:
-        for issue in answer.issues:
-            if issue.verdict in (Verdict.NEVER, Verdict.NOT_QUEUED) and issue.reason is not AdmissionReason.NO_WORKER:
-                yield _remark(entry, issue)
-
-
-def _remark(entry: DesiredObject, issue: AdmissionIssue) -> Remark:
-    rule = "KF017" if issue.reason is AdmissionReason.NOT_SENT else "KF036"
-    path = FIELDS.get(issue.reason, ("spec",))
-    return Remark(
-        rule=rule,
-        document=entry.document,
-        path=path,
-        problem=issue.problem,
-        hint=issue.remedy,
-        cluster=entry.ref.cluster,
-    )

@@ -159,3 +159,27 @@ class Decision:
     why: str
     cluster: ClusterName | None = None
     placed: Placed | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One server-side apply, on a path of the manager."""
+
+    path: str
+    manifest: Manifest = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementStep:
+    """What happens to a job, or to the check that jobs wait for."""
+
+    ref: Ref
+    verb: Verb
+    why: str
+    cluster: ClusterName | None = None
+    writes: tuple[Write, ...] = ()
+
+    def __str__(self) -> str:
+        name = "/".join(part for part in (self.ref.namespace, self.ref.name) if part)
+        target = f" -> {self.cluster}" if self.cluster and self.verb is Verb.PLACE else ""
+        return f"{self.verb} {name}{target}: {self.why}"

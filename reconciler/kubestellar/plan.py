@@ -1,7 +1,7 @@
 """Decisions about jobs as steps of a plan, each with everything that has to be written for it."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -20,9 +20,11 @@ from reconciler.kubestellar.model import (
     End,
     ObservedPlacements,
     Placed,
+    PlacementStep,
     Progress,
     QueuedJob,
     Verb,
+    Write,
 )
 from reconciler.kubestellar.templates import at_path, find_templates, merged, pods_of, wanted_fields
 from reconciler.kueue.kinds import CANONICAL, GROUP
@@ -32,35 +34,10 @@ from reconciler.spec.kubestellar import CLUSTER_LABEL, IS_PLACED, PLACED_LABEL, 
 from reconciler.spec.model import FleetSpec
 from reconciler.spec.roles import downsynced_queues
 
-NO_STEPS: tuple["PlacementStep", ...] = ()
 _LONGEST_MESSAGE = 1024
 # Of a Job's status, what only its own controller has a use for.
 _OF_THE_WORKER = {"uncountedTerminatedPods", "active"}
 _NOT_THE_SAME = "it is not the cluster it was"
-
-
-@dataclass(frozen=True, slots=True)
-class Write:
-    """One server-side apply, on a path of the manager."""
-
-    path: str
-    manifest: Manifest = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class PlacementStep:
-    """What happens to a job, or to the check that jobs wait for."""
-
-    ref: Ref
-    verb: Verb
-    why: str
-    cluster: ClusterName | None = None
-    writes: tuple[Write, ...] = ()
-
-    def __str__(self) -> str:
-        name = "/".join(part for part in (self.ref.namespace, self.ref.name) if part)
-        target = f" -> {self.cluster}" if self.cluster and self.verb is Verb.PLACE else ""
-        return f"{self.verb} {name}{target}: {self.why}"
 
 
 def plan_placements(
@@ -72,7 +49,7 @@ def plan_placements(
     """
     manager = spec.manager
     if look is None or manager is None or spec.is_suspended(manager.name):
-        return NO_STEPS
+        return ()
     queues = {*(queue.name for queue in downsynced_queues(spec)), *(one.name for one in look.downsynced.closing)}
     checks = {name: check_of(name) for name in queues}
     steps = [_activate(manager.name, name, live, look.now) for name, live in look.inactive.items()]

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 
-from reconciler.admission.nodes import read_selector
 from reconciler.kueue.reading import as_map, as_text, at
 from reconciler.lint.model import Remark, Rule, Severity
 from reconciler.lint.remarks import about
@@ -11,7 +10,7 @@ from reconciler.objects import ClusterName
 from reconciler.render.model import DesiredObject
 from reconciler.spec.model import Tenant
 from reconciler.spec.places import clusters_of_queues
-from reconciler.spec.selectors import LabelSelector
+from reconciler.spec.selectors import LabelSelector, read_live_selector
 
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 
@@ -94,7 +93,7 @@ def check_namespaces(view: View) -> Iterator[Remark]:
 
 def _check_is_selected(view: View, entry: DesiredObject, queue: DesiredObject) -> Iterator[Remark]:
     written = at(queue.manifest, "spec", "namespaceSelector")
-    selector = read_selector(written)
+    selector = read_live_selector(written)
     labels = _labels_of(view, entry)
     if written is None or selector is None or not _is_decidable(selector, labels):
         return

@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 
-from reconciler.apply.cluster import Tell
 from reconciler.apply.fleet import apply_plan, ignore_progress
 from reconciler.apply.retry import RETRIED_FOR, RetryPolicy
 from reconciler.capacity.model import ObservedCapacity
@@ -17,7 +16,7 @@ from reconciler.pipeline.capacity import publish, refuse_unread, remember
 from reconciler.pipeline.observe import Connections
 from reconciler.pipeline.render import Rendered
 from reconciler.plan.model import Plan
-from reconciler.plan.outcome import ClusterOutcome
+from reconciler.plan.outcome import ClusterOutcome, Tell
 from reconciler.spec.model import FleetSpec
 from reconciler.spec.roles import home_cluster
 

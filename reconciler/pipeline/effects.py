@@ -8,8 +8,7 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from reconciler.capacity.codec import read_look
-from reconciler.effects.find import Start, find_effects, may_have_effects
-from reconciler.effects.model import NO_EFFECTS, Effects, Impact
+from reconciler.effects.model import NO_EFFECTS, Effects, Impact, may_have_effects
 from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.reading import as_text, at
 from reconciler.objects import Ref
@@ -32,6 +31,8 @@ def observe_effects(spec: FleetSpec, plan: Plan, connections: Connections) -> Ef
     """Live workloads and queues are listed only if the plan changes what decides about admission."""
     if not may_have_effects(plan):
         return NO_EFFECTS
+    from reconciler.effects.find import find_effects  # noqa: PLC0415  (the scheduler; a plan without changes needs none)
+
     return find_effects(spec, plan, observe_queue_objects(spec, connections))
 
 
@@ -40,6 +41,8 @@ def observe_effects_between(base: Revision, head: Revision, recording: Recording
 
     What the base itself has still to do there is not an effect of the step.
     """
+    from reconciler.effects.find import Start, find_effects  # noqa: PLC0415  (the same)
+
     old, new = _planned(base, recording), _planned(head, recording)
     kept = {ref for ref, _ in new.desired}
     gone = tuple(ref for ref, _ in old.desired if ref not in kept and ref.kind not in RELEASED_KINDS)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from reconciler.kubestellar.plan import PlacementStep
+from reconciler.kubestellar.model import PlacementStep
 from reconciler.kueue_config.model import Rollout
 from reconciler.multikueue.token import TokenRequestSpec
 from reconciler.objects import ClusterName, Gap, Manifest, PreflightIssue, Ref

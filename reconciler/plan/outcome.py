@@ -1,6 +1,6 @@
 """The outcome of a plan, as values."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,10 @@ class Outcome:
     @property
     def is_done(self) -> bool:
         return not self.problem
+
+
+# Receives each outcome as soon as it is known, to show the progress.
+Tell = Callable[[Outcome], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.objects import Manifest
 from reconciler.spec.document import Document, Ignore
 
@@ -28,6 +29,9 @@ class Operator(StrEnum):
     NOT_IN = "NotIn"
     EXISTS = "Exists"
     DOES_NOT_EXIST = "DoesNotExist"
+
+
+_OPERATORS = frozenset(Operator)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,20 @@ def read_selector(manifest: Manifest) -> LabelSelector:
         expressions=tuple(
             Requirement(each["key"], Operator(each["operator"]), tuple(each.get("values") or ()))
             for each in manifest.get("matchExpressions") or ()
+        ),
+    )
+
+
+def read_live_selector(manifest: Any) -> LabelSelector | None:
+    """Read the selector of a live object or of a native document, which passed no schema; None if it is malformed."""
+    expressions: list[Mapping[str, Any]] = [as_map(each) for each in as_list(at(manifest, "matchExpressions"))]
+    if any(as_text(each.get("operator")) not in _OPERATORS for each in expressions):
+        return None
+    return LabelSelector(
+        as_map(at(manifest, "matchLabels")),
+        tuple(
+            Requirement(as_text(each.get("key")), Operator(each["operator"]), tuple(as_list(each.get("values"))))
+            for each in expressions
         ),
     )
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.effects.find import find_effects, may_have_effects
-from reconciler.effects.model import Effects, Impact
+from reconciler.effects.find import find_effects
+from reconciler.effects.model import Effects, Impact, may_have_effects
 from reconciler.objects import ClusterName, ref_of
 from reconciler.pipeline.effects import guard_disruption
 from reconciler.plan.model import Action, Change, ClusterPlan, Plan, Reason, Refused

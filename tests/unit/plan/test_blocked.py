@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from reconciler.kubestellar.model import ObservedPlacements
-from reconciler.kubestellar.plan import PlacementStep
+from reconciler.kubestellar.model import ObservedPlacements, PlacementStep
 from reconciler.objects import Ref
 from reconciler.plan.blocked import hold_dependants
 from reconciler.plan.make import Comparison, make_plan

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 from jsonschema import Draft202012Validator
 
-from reconciler.kubestellar.model import Verb
-from reconciler.kubestellar.plan import PlacementStep
+from reconciler.kubestellar.model import PlacementStep, Verb
 from reconciler.objects import ClusterName, Ref
 from reconciler.plan.model import Plan
 from reconciler.plan.record import find_moves, plan_record

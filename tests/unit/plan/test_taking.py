@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.kubestellar.model import Verb
-from reconciler.kubestellar.plan import PlacementStep
+from reconciler.kubestellar.model import PlacementStep, Verb
 from reconciler.objects import ClusterName, Ref
 from reconciler.plan.model import Action, Cause, Change, ClusterPlan, FieldChange, Plan, Reason
 from reconciler.plan.prune import takes_away

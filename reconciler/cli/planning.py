@@ -1,0 +1,121 @@
+"""What commands that contact clusters share: their options, their connections, and the line up to the plan."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, timedelta
+from functools import wraps
+from typing import Any
+
+import click
+
+from reconciler.cli.options import read_recording, recorded_capacity, snapshot_option
+from reconciler.cli.output import shown_work
+from reconciler.effects.model import NO_EFFECTS, Effects
+from reconciler.objects import ClusterName
+from reconciler.pipeline.capacity import OBSERVE_FOR, ObserveOptions
+from reconciler.pipeline.compare import compare
+from reconciler.pipeline.effects import guard_disruption, observe_effects
+from reconciler.pipeline.load import Revision
+from reconciler.pipeline.observe import Connections, observe
+from reconciler.pipeline.plan import plan, preflight
+from reconciler.pipeline.recording import connect_once, connect_recorded
+from reconciler.pipeline.render import Rendered, render
+from reconciler.pipeline.scope import WHOLE, Scope
+from reconciler.plan.make import Comparison
+from reconciler.plan.model import Plan
+from reconciler.snapshot.recording import Recording
+from reconciler.spec.model import FleetSpec
+
+observe_for_option = click.option(
+    "--observe-for",
+    type=click.FloatRange(min=0),
+    default=OBSERVE_FOR.total_seconds(),
+    show_default=True,
+    metavar="SECONDS",
+    help="Maximum time to listen for pools on NATS; ends early if every known pool was heard or is stale.",
+)
+
+
+def looking_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add both options to a command, as the arguments `looking` and `recording`."""
+
+    @wraps(command)
+    def with_looking(*, observe_for: float, snapshot: str | None, **others: Any) -> Any:
+        recording = read_recording(snapshot)
+        looking = ObserveOptions(timedelta(seconds=observe_for), recorded_capacity(recording))
+        return command(looking=looking, recording=recording, **others)
+
+    return observe_for_option(snapshot_option(with_looking))
+
+
+def capacity_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add both options to a command that writes: of a snapshot, it uses only the observed capacity."""
+    option = click.option(
+        "--snapshot",
+        type=click.Path(exists=True, dir_okay=False),
+        metavar="FILE",
+        help="Use the capacity of a snapshot or of kfleet observe -o json; everything else is observed now.",
+    )
+
+    @wraps(command)
+    def with_capacity(*, observe_for: float, snapshot: str | None, **others: Any) -> Any:
+        capacity = recorded_capacity(read_recording(snapshot))
+        return command(looking=ObserveOptions(timedelta(seconds=observe_for), capacity), **others)
+
+    return observe_for_option(option(with_capacity))
+
+
+@contextmanager
+def opened(spec: FleetSpec, timeout: float, recording: Recording | None = None) -> Iterator[Connections]:
+    """Connections for a command that only reads: each fact is requested once, or all come from a snapshot."""
+    seconds = timedelta(seconds=timeout)
+    connections = connect_once(spec, seconds) if recording is None else connect_recorded(spec, recording)
+    if recording is not None:
+        when = f"{recording.taken_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+        notice = f"notice: from a snapshot of {when}; values are predicted without an API server"
+        click.secho(notice, fg="yellow", err=True)
+    with closing(connections):
+        yield connections
+
+
+def tell_conditions(rendered: Rendered) -> None:
+    for condition in rendered.conditions:
+        click.secho(f"notice: {condition}", fg="yellow", err=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan, and what it was made of."""
+
+    rendered: Rendered
+    comparison: Comparison
+    plan: Plan
+    effects: Effects = NO_EFFECTS
+
+
+def plan_shown(
+    revision: Revision,
+    connections: Connections,
+    options: ObserveOptions,
+    confirmed_deletes: int | None = None,
+    *,
+    confirmed_evictions: int | None = None,
+    rotations: frozenset[ClusterName] = frozenset(),
+    is_verbose: bool = False,
+    is_applying: bool = False,
+    scope: Scope = WHOLE,
+) -> Planned:
+    """Observe, render, compare and plan, with progress on the terminal."""
+    with shown_work(is_verbose=is_verbose) as report:
+        for cluster in revision.spec.clusters:
+            report(cluster.name, "observing")
+        rendered = render(revision, observe(revision, connections, options, rotations=rotations))
+        if not rotations:  # a rotation does not wait for pools, so it has nothing to report about them
+            tell_conditions(rendered)
+        comparison = compare(rendered, connections, report, is_applying=is_applying)
+        issues = preflight(rendered, comparison.views, connections.clients, connections.opener)
+        made = plan(rendered, comparison, issues, confirmed_deletes=confirmed_deletes, scope=scope)
+        effects = observe_effects(rendered.spec, made, connections)
+    guarded = guard_disruption(rendered.spec, made, effects, confirmed_evictions)
+    return Planned(rendered, comparison, guarded, effects)
