@@ -34,7 +34,7 @@ export function quotaFacts(entry) {
   const [borrowed, lent] = [quantity(entry.borrowed), quantity(entry.lent)];
   const show = (number) => amount(entry.resource, number);
   const parts = isKnown(used) && isKnown(nominal)
-    ? [`${show(used)} of ${show(nominal)} used`]
+    ? [`${show(used)} of ${show(nominal)} ${entry.word || "used"}`]
     : [isKnown(nominal) ? `usage unknown, ${show(nominal)} nominal` : "unknown"];
   if (reserved > used) parts.push(`${show(reserved - used)} reserved`);
   if (borrowed) parts.push(`${show(borrowed)} borrowed${sources(entry, entry.borrowedFrom, "from")}`);

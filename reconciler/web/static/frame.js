@@ -32,6 +32,7 @@ export function banners(store) {
     store.connection === "lost" && banner("lost", "bad", `The connection to kfleet is lost. What is shown is from ${clock(store.facts.takenAt)}. Trying again.`),
     store.isLive && store.connection !== "lost" && ageOf(store) > OLD &&
       banner("old", "bad", `What is shown is ${duration(ageOf(store))} old. ${store.problem}`),
+    !store.isLive && banner("file", "calm", `This is a snapshot: everything is as it was at ${clock(store.facts.takenAt)}, and does not change.`),
     ...unseen(store),
     !store.scope.fleet && banner("scope", "calm", `You see the namespaces ${store.scope.namespaces.join(", ")}, and the queues that they submit to.`),
   ].filter(Boolean);

@@ -11,7 +11,7 @@ const GROUPS = {
 const ORDER = ["unknown", "waiting", "inactive", "running", "ended"];
 const COLOURS = { waiting: "warn", running: "ok", ended: "none", inactive: "none", unknown: "none unknown" };
 const COLUMNS = ["Job", "State", "Queue", "Why or where", "Requests", "Priority", "Since"];
-const TALL = 108;
+const TALL = 130;
 const FLAT = 60;
 const BEYOND = 8;
 
@@ -124,7 +124,7 @@ function jobRow({ store, route }, job, index, height) {
     cell("Why or where", whyOrWhere(job)),
     cell("Requests", h("span", { class: "clip-two" }, amounts(job.requested))),
     cell("Priority", isKnown(job.priority) ? count(job.priority) : h("span", { class: "muted" }, "none")),
-    cell("Since", since(job.since, store.now)),
+    cell("Since", since(job.since, store.asOf)),
   ]);
 }
 
@@ -147,16 +147,16 @@ function shortWhy(job) {
 export function jobDetail({ store, route, close }) {
   const job = store.lists.jobs.get(route.query.job);
   const done = h("button", { type: "button", class: "close", onclick: close }, "Close");
-  if (!job) return [h("h2", { id: "detail-title" }, "Job"), h("p", null, "This job is not in the view: it was deleted, or its cluster was not seen."), done];
+  if (!job) return [title("Job"), h("p", null, "This job is not in the view: it was deleted, or its cluster was not seen."), done];
   const facts = [
-    ["State", [stateBadge(job), " for ", since(job.since, store.now)]],
+    ["State", [stateBadge(job), " for ", since(job.since, store.asOf)]],
     ["Why", job.why || null],
     ["Kueue says", job.reason || h("span", { class: "muted" }, "nothing")],
     ["Place in the queue", groupOf(job) === "waiting" ? (isKnown(job.position) ? job.position : unknown()) : null],
     ["Runs on", job.runsOn === null ? unknown() : job.runsOn || "nowhere yet"],
     ["Queue", `${job.clusterQueue || "unknown"} (LocalQueue ${job.namespace}/${job.queue || "none"})`],
     ["Submitted to", job.cluster],
-    ["Submitted", job.created ? [since(job.created, store.now), " ago"] : unknown()],
+    ["Submitted", job.created ? [since(job.created, store.asOf), " ago"] : unknown()],
     ["Owner", job.owner || h("span", { class: "muted" }, "not recorded")],
     ["Tenant", job.tenant || h("span", { class: "muted" }, "none")],
     ["Priority", isKnown(job.priority) ? count(job.priority) : "none"],
@@ -166,11 +166,16 @@ export function jobDetail({ store, route, close }) {
     ["More", h("code", null, `kfleet why ${job.namespace}/${job.name}`)],
   ];
   return [
-    h("h2", { id: "detail-title" }, job.name),
+    title(job.name),
     h("p", { class: "muted" }, `${job.kind} in ${job.namespace}, Workload ${job.workload}`),
     h("dl", null, facts.filter(([, value]) => value !== null).map(([name, value]) => [h("dt", { key: `dt ${name}` }, name), h("dd", { key: name }, value)])),
     done,
   ];
+}
+
+/** Focused when the dialog opens: its first button is at its end, and a browser would scroll there. */
+function title(text) {
+  return h("h2", { id: "detail-title", tabindex: -1, autofocus: true }, text);
 }
 
 function copies(job) {

@@ -62,7 +62,7 @@ function byCluster(page, all) {
 }
 
 /** A closed section has no content: 2,000 queues with bars would be 100,000 elements. */
-function clusterSection({ ui, redraw }, cluster, queues, isOpenAtFirst) {
+function clusterSection({ store, ui, redraw }, cluster, queues, isOpenAtFirst) {
   const key = `open ${cluster.name}`;
   const isOpen = ui[key] ?? isOpenAtFirst;
   const toggle = (event) => {
@@ -80,15 +80,28 @@ function clusterSection({ ui, redraw }, cluster, queues, isOpenAtFirst) {
       cluster.reachable ? h("span", { class: "muted" }, cluster.role) : badge("bad", "not seen"),
       h("span", { class: "muted" }, counted(queues.length, "queue")),
       h("span", { class: "muted" }, waiting.every(isKnown) ? `${waiting.reduce((sum, one) => sum + one, 0)} waiting` : ["waiting ", unknown()])),
-    isOpen ? tree(queues.slice(0, ui[`more ${cluster.name}`] ? Infinity : MOST)) : null,
+    isOpen ? tree(queues.slice(0, ui[`more ${cluster.name}`] ? Infinity : MOST), cohortsOf(store, cluster.name)) : null,
     isOpen && queues.length > MOST && !ui[`more ${cluster.name}`]
       ? h("button", { type: "button", class: "more", onclick: () => { ui[`more ${cluster.name}`] = true; redraw(); } }, `Show all ${queues.length}`)
       : null,
   );
 }
 
+/** The sums of each cohort of a cluster, by its name. */
+function cohortsOf(store, cluster) {
+  const found = store.once("cohorts by cluster", () => {
+    const clusters = new Map();
+    for (const cohort of store.list("cohorts")) {
+      if (!clusters.has(cohort.cluster)) clusters.set(cohort.cluster, new Map());
+      clusters.get(cohort.cluster).set(cohort.name, cohort);
+    }
+    return clusters;
+  });
+  return found.get(cluster) || new Map();
+}
+
 /** Queues below their cohorts, as a nested list. */
-function tree(queues) {
+function tree(queues, cohorts) {
   const root = { cohorts: new Map(), queues: [] };
   for (const queue of queues) {
     let place = root;
@@ -98,13 +111,21 @@ function tree(queues) {
     }
     place.queues.push(queue);
   }
-  return branch(root);
+  return branch(root, cohorts);
 }
 
-function branch(place) {
-  const cohorts = [...place.cohorts].map(([name, below]) =>
-    h("li", { class: "cohort", key: `cohort ${name}` }, h("h3", null, h("span", { class: "muted" }, "cohort "), name), branch(below)));
-  return h("ul", { class: "tree" }, cohorts, place.queues.map(queueCard));
+function branch(place, cohorts) {
+  const below = [...place.cohorts].map(([name, inner]) =>
+    h("li", { class: "cohort", key: `cohort ${name}` },
+      h("h3", null, h("span", { class: "muted" }, "cohort "), name),
+      cohortQuotas(cohorts.get(name)),
+      branch(inner, cohorts)));
+  return h("ul", { class: "tree" }, below, place.queues.map(queueCard));
+}
+
+/** The quota of a cohort and of all that is below it. A tenant is not shown it. */
+function cohortQuotas(cohort) {
+  return cohort?.resources.length ? h("ul", { class: "quotas" }, cohort.resources.map((entry) => quotaRow({ ...entry, word: "reserved" }))) : null;
 }
 
 function queueCard(queue) {

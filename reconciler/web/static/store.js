@@ -36,6 +36,11 @@ export class Store {
     return performance.timeOrigin + performance.now() + this.clockOffset;
   }
 
+  /** The time for which jobs are shown: that of a snapshot, or else now. */
+  get asOf() {
+    return this.isLive ? this.now : Date.parse(this.facts.takenAt);
+  }
+
   /** Entries of a list; null if they are unknown. */
   list(name) {
     return this.once(`list ${name}`, () => (this.lists[name] ? [...this.lists[name].values()] : null));

@@ -1,5 +1,6 @@
 """The five views in a real browser: what they show, for whom they work, and how they change."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -80,6 +81,11 @@ def test_queues_show_the_tree_and_what_is_borrowed(address: str, open_tab: OpenT
     labels = [bar.get_attribute("aria-label") or "" for bar in page.locator("svg.bar").all()]
     assert any("52 of 96 used" in label for label in labels)
     assert any("borrowed" in label for label in labels)
+
+
+def test_cohort_shows_the_sum_of_what_is_below_it(address: str, open_tab: OpenTab) -> None:
+    page = open_tab(address).show("queues?cluster=west")
+    assert page.locator(".cohort > .quotas").all_inner_texts() == ["cpu ondemand\n14 of 32 reserved"] * 2
 
 
 def test_jobs_are_in_order_with_their_reason_and_place(address: str, open_tab: OpenTab) -> None:
@@ -164,6 +170,17 @@ def test_old_view_and_missing_clusters_are_said(address: str, open_tab: OpenTab,
     expect(page.locator("#banner .bad")).to_contain_text("What is shown is")
 
 
+def test_snapshot_is_said_and_ages_are_those_of_its_time(address: str, open_tab: OpenTab, shown: Shown) -> None:
+    shown.is_live, shown.is_old = False, True
+    taken, job = datetime(2020, 5, 4, 12, tzinfo=UTC), shown.view["jobs"][0]
+    shown.view = {**shown.view, "takenAt": taken.isoformat()}
+    shown.change("jobs", job["id"], since=(taken - timedelta(minutes=5)).isoformat())
+    tab = open_tab(address)
+    tab.show(f"jobs?q={job['name']}")
+    assert "This is a snapshot: everything is as it was at May 4, 2020" in tab.text("#banner")
+    assert tab.text(".jobs .body .since") == "5 min"
+
+
 def test_lost_server_is_said_and_data_stay(shown: Shown, open_tab: OpenTab, loopback: None) -> None:  # noqa: ARG001
     with served(shown) as address:
         tab = open_tab(address)
@@ -181,10 +198,26 @@ def test_axe_finds_no_violation(view: str, scheme: Scheme, address: str, open_ta
     assert tab.violations() == []
 
 
+def test_details_of_a_job_begin_with_their_first_line_on_a_narrow_screen(address: str, open_tab: OpenTab) -> None:
+    page = open_tab(address, width=360, height=600).show(f"jobs?job={FINETUNE}")
+    dialog = page.get_by_role("dialog")
+    assert dialog.evaluate("element => element.scrollHeight > element.clientHeight")
+    assert dialog.evaluate("element => element.scrollTop") < 30
+    expect(dialog.get_by_role("heading", name="finetune")).to_be_focused()
+
+
+def test_reason_has_two_lines_on_a_narrow_screen(address: str, open_tab: OpenTab) -> None:
+    page = open_tab(address, width=360, height=800).show("jobs")
+    row = page.locator(".jobs .body .row:has-text('render-many')")
+    reason = row.locator(".clip-two").first.bounding_box() or {"height": 0, "y": 0}
+    queue = row.locator(".cell.queue").bounding_box() or {"y": 0}
+    assert 30 < reason["height"] <= queue["y"] - reason["y"]
+
+
 def test_quota_with_long_names_is_readable_on_a_narrow_screen(address: str, open_tab: OpenTab) -> None:
     page = open_tab(address, width=360, height=800).show("queues?cluster=east")
     names = page.locator(".quota-name").all()
-    assert len(names) == 3  # cpu and GPUs of training, cpu of research
+    assert len(names) == 5  # cpu of two cohorts, cpu and GPUs of training, cpu of research
     assert all((name.bounding_box() or {"height": 999})["height"] < 60 for name in names)
 
 
