@@ -23,12 +23,16 @@ _ARRIVES_WITHIN = timedelta(minutes=1)
 
 
 def read_placed(job: Manifest | None) -> Placed | None:
-    """Where kfleet placed a job. Without its annotation and label, kfleet did not place it."""
+    """Where kfleet placed a job, by its labels: without them it did not, and without them no policy selects the job.
+
+    The annotation alone may be gone or wrong. A job that had no place by that would run on when it loses its quota.
+    """
     cluster = as_text(at(job, "metadata", "labels", CLUSTER_LABEL))
-    kept = _kept(job)
-    is_ours = at(job, "metadata", "labels", PLACED_LABEL) == IS_PLACED
-    if not (cluster and is_ours) or kept is None or kept.get("cluster") != cluster:
+    if not cluster or at(job, "metadata", "labels", PLACED_LABEL) != IS_PLACED:
         return None
+    kept = _kept(job) or {}
+    if kept.get("cluster") != cluster:
+        return Placed(ClusterName(cluster))
     return replace(_way(cluster, kept), has_run=at(job, "metadata", "annotations", RAN_ANNOTATION) == cluster)
 
 

@@ -142,7 +142,7 @@ def _labels(cluster: ClusterName) -> dict[str, str]:
 
 def _seen_running(kind: DownsyncKind, job: Manifest, placed: Placed) -> Write:
     """Everything as it is, and beside it that the job had its nodes: what ails it later is not their lack."""
-    known = at(job, "metadata", "annotations", ANNOTATION)
+    known = at(job, "metadata", "annotations", ANNOTATION) or write_memory(placed, {})
     metadata = {
         "labels": _labels(placed.cluster),
         "annotations": {ANNOTATION: known, RAN_ANNOTATION: placed.cluster},

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from reconciler.capacity.quota import Quota, QuotaTable
+from reconciler.kubestellar.memory import ANNOTATION, ENDED_ANNOTATION, RAN_ANNOTATION
 from reconciler.kueue.resources import QUEUE_LABEL
 from reconciler.multikueue.render import written_quota
 from reconciler.quantity import ZERO
@@ -42,10 +43,17 @@ _LABELS = f"['{CLUSTER_LABEL}', '{PLACED_LABEL}']"
 _MAY_PLACE = f"authorizer.group('{PLACEMENT_GROUP}').resource('{PLACEMENTS}').check('{PLACING}').allowed()"
 # To take a label off is allowed: that takes the job back, and kfleet places it anew.
 _SET = "name in variables.after && !(name in variables.before && variables.before[name] == variables.after[name])"
+# A job that is created with them brings no harm: they name another uid, or a cluster where nothing of it runs.
+_ANNOTATIONS = f"['{ANNOTATION}', '{RAN_ANNOTATION}', '{ENDED_ANNOTATION}']"
+_CHANGED = (
+    "(name in variables.notes) != (name in variables.noted) || "
+    "(name in variables.notes && variables.notes[name] != variables.noted[name])"
+)
 _MESSAGE = (
     f"the labels {CLUSTER_LABEL} and {PLACED_LABEL} say where a job with quota runs, and are set by kfleet alone: "
     "leave them out, and name a queue"
 )
+_NOTES_MESSAGE = f"the annotations {ANNOTATION}* say where a job runs and how it ended, and are changed by kfleet alone"
 API_VERSION = f"{API_GROUP}/v1alpha1"
 COLLECTOR = "kfleet-job-status"
 
@@ -53,7 +61,8 @@ COLLECTOR = "kfleet-job-status"
 def guard_objects(settings: KubeStellar) -> tuple[dict[str, Any], ...]:
     groups: dict[str, list[str]] = {}
     for kind in settings.kinds:
-        groups.setdefault(kind.group, []).append(kind.plural)
+        # A write to the status of a Job may change its labels too.
+        groups.setdefault(kind.group, []).extend((kind.plural, f"{kind.plural}/status"))
     rules = [
         {"apiGroups": [group], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": plurals}
         for group, plurals in groups.items()
@@ -62,12 +71,16 @@ def guard_objects(settings: KubeStellar) -> tuple[dict[str, Any], ...]:
         "failurePolicy": "Fail",
         "matchConstraints": {"resourceRules": rules},
         "variables": [
-            {"name": "after", "expression": "has(object.metadata.labels) ? object.metadata.labels : {}"},
-            {"name": "before", "expression": _labels_before()},
+            {"name": "after", "expression": _now("labels")},
+            {"name": "before", "expression": _before("labels")},
             {"name": "placed", "expression": f"{_LABELS}.exists(name, {_SET})"},
+            {"name": "notes", "expression": _now("annotations")},
+            {"name": "noted", "expression": _before("annotations")},
+            {"name": "rewritten", "expression": f"oldObject != null && {_ANNOTATIONS}.exists(name, {_CHANGED})"},
         ],
         "validations": [
-            {"expression": f"!variables.placed || {_MAY_PLACE}", "message": _MESSAGE, "reason": "Forbidden"}
+            {"expression": f"!variables.{name} || {_MAY_PLACE}", "message": message, "reason": "Forbidden"}
+            for name, message in (("placed", _MESSAGE), ("rewritten", _NOTES_MESSAGE))
         ],
     }
     binding = {"policyName": GUARD, "validationActions": ["Deny"]}
@@ -77,8 +90,12 @@ def guard_objects(settings: KubeStellar) -> tuple[dict[str, Any], ...]:
     )
 
 
-def _labels_before() -> str:
-    return "oldObject != null && has(oldObject.metadata.labels) ? oldObject.metadata.labels : {}"
+def _now(part: str) -> str:
+    return f"has(object.metadata.{part}) ? object.metadata.{part} : {{}}"
+
+
+def _before(part: str) -> str:
+    return f"oldObject != null && has(oldObject.metadata.{part}) ? oldObject.metadata.{part} : {{}}"
 
 
 def _policy_manifest(kind: str, content: dict[str, Any]) -> dict[str, Any]:

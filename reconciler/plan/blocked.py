@@ -91,6 +91,19 @@ def _why_configured(prediction: Prediction, view: ClusterView) -> str:
     return f"{count} workloads dispatched to workers hold quota, and {where}; stop the queue until they have ended"
 
 
+def why_jobs_end_with(local_queue: Manifest, view: ClusterView) -> str:
+    """Why a LocalQueue must neither stop nor go: KubeStellar runs jobs of it, which would lose their quota and end.
+
+    They are reserved on the manager and never Admitted, and Kueue takes back what is only reserved.
+    """
+    count, name = holding_count(local_queue), as_text(at(local_queue, "spec", "clusterQueue"))
+    queue = view.live.get(Ref(view.name, GROUP, "ClusterQueue", "", name))
+    checks = _checks(to_canonical(queue).manifest) if count and queue else ()
+    if not any(_controller(view, check) == CHECK_CONTROLLER for check in checks):
+        return ""
+    return f"{count} workloads that KubeStellar runs on workers hold its quota, and would end with it"
+
+
 def _config(check: Manifest) -> str:
     return as_text(at(check, "spec", "parameters", "name"))
 
@@ -112,8 +125,14 @@ def is_dispatching(view: ClusterView, queue: Manifest) -> bool:
 
 def _is_sending(view: ClusterView, check: str) -> bool:
     """Whether a check dispatches to workers. A check that could not be observed may be one."""
+    controller = _controller(view, check)
+    return bool(view.gaps) if controller is None else controller in {CONTROLLER, CHECK_CONTROLLER}
+
+
+def _controller(view: ClusterView, check: str) -> str | None:
+    """The controller of a check; None if the check could not be observed."""
     live = view.live.get(Ref(view.name, GROUP, "AdmissionCheck", "", check))
-    return bool(view.gaps) if live is None else at(live, "spec", "controllerName") in {CONTROLLER, CHECK_CONTROLLER}
+    return None if live is None else as_text(at(live, "spec", "controllerName"))
 
 
 def blocked_by_missing_observation(prediction: Prediction) -> str:

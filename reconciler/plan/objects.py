@@ -14,6 +14,7 @@ from reconciler.plan.blocked import (
     blocked_by_missing_observation,
     blocked_by_running_workloads,
     rejected_by_multikueue,
+    why_jobs_end_with,
 )
 from reconciler.plan.fields import abandoned, changed_fields, path_text, removal
 from reconciler.plan.masking import TO_BE_ISSUED, masked_problem, seen_name, wanted_name
@@ -143,6 +144,9 @@ def _replace(prediction: Prediction, context: PlanContext) -> Change | Refusal |
     if ref.kind in _REPLACEABLE and (ref.kind, ref.name) not in context.referred:
         if context.view.gaps:
             return _change(prediction, Action.HOLD, Reason.UNSEEN, f"{paths} cannot change in place")
+        if ref.kind == "LocalQueue" and (why := why_jobs_end_with(prediction.live or {}, context.view)):
+            note = f"{paths} cannot change in place: {why}; it is replaced when they have ended"
+            return _change(prediction, Action.HOLD, Reason.IN_USE, note)
         made_again = _change(prediction, Action.REPLACE, Reason.IMMUTABLE, f"{paths} cannot change in place")
         return made_again._replace(fields=changed_fields(prediction))
     way_out = f"add another {ref.kind} with a new name, move its users there, then remove this one"

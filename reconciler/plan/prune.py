@@ -14,6 +14,7 @@ from reconciler.kueue.references import REFERRERS, Name, referrers
 from reconciler.kueue.workloads import HELD, holding_count, queue_of
 from reconciler.multikueue.credentials import is_login
 from reconciler.objects import ClusterName, Manifest, Ref
+from reconciler.plan.blocked import why_jobs_end_with
 from reconciler.plan.masking import seen_name
 from reconciler.plan.model import Action, Cause, Change, FieldChange, Plan, Reason, finalizer_notes
 from reconciler.render.model import Leaving, wave_of
@@ -168,6 +169,8 @@ def _decide_used(ref: Ref, live: Manifest, left: _PruneCandidates, count: int) -
     if queue in left.drained:
         drained = _change(ref, live, Action.DELETE, Reason.GONE, f"{count} workloads are evicted first")
         return drained._replace(is_drained=True)
+    if ref.kind == "LocalQueue" and (why := why_jobs_end_with(live, left.view)):
+        return _change(ref, live, Action.HOLD, Reason.IN_USE, f"{why}; it is deleted when they have ended")
     note = f"{count} workloads hold its quota; it takes no new ones, and is deleted when they have ended"
     note += "; to evict them, set drainOnDelete before you remove the queue" if ref.kind == "ClusterQueue" else ""
     policy = at(live, "spec", FIELD)

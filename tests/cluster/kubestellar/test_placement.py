@@ -184,7 +184,7 @@ def test_preempted_job_leaves_the_worker_to_a_more_important_one(
 
 
 WHERE = {"kubestellar.io/cluster": "worker1"}
-MAY_SUBMIT = [{"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create", "patch"]}]
+MAY_SUBMIT = [{"apiGroups": ["batch"], "resources": ["jobs", "jobs/status"], "verbs": ["create", "patch"]}]
 
 
 def refusal_of(user: ApiServer, downsynced: Downsynced, name: str, labels: dict[str, str]) -> str:
@@ -209,8 +209,14 @@ def test_label_of_a_cluster_is_set_by_kfleet_alone(downsynced: Downsynced, name:
         path = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs/{name}"
         with pytest.raises(ClusterError, match="set by kfleet alone"):
             user.patch(path, {"metadata": {"labels": WHERE}})
+        with pytest.raises(ClusterError, match="set by kfleet alone"):
+            user.patch(f"{path}/status", {"metadata": {"labels": {**WHERE, "kfleet.dev/placed": "true"}}})
         assert placed(downsynced, name) in WORKERS
-        user.patch(path, {"metadata": {"labels": {"team": "x"}}})
+        user.patch(path, {"metadata": {"labels": {"team": "x"}, "annotations": {"note": "mine"}}})
+        for changed in ({"kfleet.dev/placement": None}, {"kfleet.dev/placement-ended": "{}"}):
+            with pytest.raises(ClusterError, match="changed by kfleet alone"):
+                user.patch(path, {"metadata": {"annotations": changed}})
+        user.patch(path, {"metadata": {"labels": {"kubestellar.io/cluster": None}}})
 
 
 def test_job_that_an_administrator_labelled_is_not_downsynced_and_says_what_to_do(

@@ -16,9 +16,9 @@ from reconciler.kubestellar.jobs import (
     read_progress,
 )
 from reconciler.kubestellar.memory import ANNOTATION
-from reconciler.kubestellar.model import End, Progress
+from reconciler.kubestellar.model import End, Placed, Progress
 from reconciler.kueue.resources import amount_of
-from reconciler.objects import Manifest, Ref
+from reconciler.objects import ClusterName, Manifest, Ref
 from reconciler.quantity import parse
 from reconciler.spec.kubestellar import JOB, KNOWN_KINDS, Collectors, DownsyncKind, PolicyShape
 from tests.builders import asking, pod_spec
@@ -120,6 +120,15 @@ def test_job_that_brings_the_label_of_a_cluster_has_no_place_by_it(annotations: 
     found = read_job(placement_spec(), REF, brought, admitted_workload(condition("QuotaReserved")))
     assert (found.placed, found.has_quota) == (None, True)
     assert found.preflight_issue == "it has the label kubestellar.io/cluster=east, which only kfleet sets: take it off"
+
+
+@pytest.mark.parametrize("annotations", [{}, {ANNOTATION: "{"}, {ANNOTATION: '{"cluster": "west"}'}])
+def test_job_whose_memory_was_taken_off_is_still_where_its_labels_say(annotations: dict[str, str]) -> None:
+    """Policies select it by them: without a place it would run on when it loses its quota."""
+    labels = {"kubestellar.io/cluster": "east", "kfleet.dev/placed": "true"}
+    found = read_job(placement_spec(), REF, {"metadata": {"labels": labels, "annotations": annotations}}, None)
+    assert (found.placed, found.before, found.has_quota) == (Placed(ClusterName("east")), None, False)
+    assert "it has the label" not in found.preflight_issue
 
 
 @pytest.mark.parametrize(

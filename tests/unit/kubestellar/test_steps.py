@@ -156,6 +156,14 @@ def test_job_that_is_seen_running_is_marked_once_and_nothing_else_of_it_changes(
     assert plan_placements(placement_spec(), seen_of(replace(queued_job("a", pods(1, ONE)), placed=way), marked)) == ()
 
 
+def test_job_whose_memory_was_taken_off_gets_one_again_and_leaves_with_its_quota() -> None:
+    live = manifest("a", {"template": {"spec": {}}})
+    (write,) = only_step(seen_of(placed(queued_job("a", pods(1, ONE)), EAST), live)).writes
+    assert read_placed({"metadata": write.manifest["metadata"]}) == Placed(EAST, NOW - timedelta(hours=1), has_run=True)
+    step = only_step(seen_of(placed(queued_job("a", pods(1, ONE), has_quota=False), EAST), live))
+    assert (step.verb, "labels" in step.writes[0].manifest["metadata"]) == (Verb.WITHDRAW, False)
+
+
 def test_job_that_lost_its_cluster_and_finds_none_comes_back_and_says_why() -> None:
     live = manifest("a", {"template": {"spec": {}}})
     step = only_step(seen_of(placed(queued_job("a", pods(1, ONE)), EAST), live, west=[]), clusters=[WEST])

@@ -210,3 +210,32 @@ def test_queue_keeps_its_check_while_quota_is_held_also_where_its_jobs_were_not_
     more = queue("other", quota("cpu", {"cpu": 1}), dispatch="kubestellar")
     plan = planned(paper, Downsynced(problem="403 forbidden"), *documents, more)
     assert "its jobs could not be seen" in next(one.why for one in plan.waiting if one.cluster == "hub")
+
+
+@pytest.mark.parametrize("count", [2, 0])
+def test_local_queue_whose_jobs_run_on_workers_is_neither_stopped_nor_deleted(count: int) -> None:
+    """Kueue would take the quota of its jobs, which are reserved and never Admitted, and kfleet would end them."""
+    paper = before().patched(LOCAL, {"status": {"reservingWorkloads": count}})
+    clusters = (*HUB_AND_EAST, cluster_document("west"))
+    change = change_in(planned(paper, Downsynced(), *fleet_of(*clusters)[:-1]), LOCAL)
+    assert (change.action, change.reason) == ((Action.HOLD, Reason.IN_USE) if count else (Action.DELETE, Reason.GONE))
+    if count:
+        why = "2 workloads that KubeStellar runs on workers hold its quota, and would end with it"
+        assert change.notes == (f"{why}; it is deleted when they have ended",)
+
+
+@pytest.mark.parametrize(("count", "action"), [(2, Action.HOLD), (0, Action.REPLACE)])
+def test_local_queue_whose_jobs_run_on_workers_does_not_move_to_another_queue(count: int, action: Action) -> None:
+    paper = before().patched(LOCAL, {"status": {"reservingWorkloads": count}})
+    clusters = (*HUB_AND_EAST, cluster_document("west"))
+    other = queue("other", quota("cpu", {"cpu": 1}), dispatch="kubestellar")
+    documents = (*fleet_of(*clusters)[:-1], other, main_tenant("team", "other"))
+    assert change_in(planned(paper, Downsynced(), *documents), LOCAL).action is action
+
+
+def test_local_queue_of_a_queue_without_kubestellar_is_stopped() -> None:
+    clusters = (*HUB_AND_EAST, cluster_document("west"))
+    paper = applied_clusters(parse(*fleet_of(*clusters, dispatch="multikueue")))
+    paper = paper.patched(LOCAL, {"status": {"reservingWorkloads": 2}})
+    change = change_in(planned(paper, Downsynced(), *fleet_of(*clusters, dispatch="multikueue")[:-1]), LOCAL)
+    assert (change.action, change.reason) == (Action.UPDATE, Reason.STOPPED)

@@ -142,7 +142,7 @@ def test_labels_that_place_a_job_are_guarded_for_every_kind_where_the_server_can
     assert [one.ref.kind for one in guards] == ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"]
     rules = guards[0].manifest["spec"]["matchConstraints"]["resourceRules"]
     assert {(rule["apiGroups"][0], plural) for rule in rules for plural in rule["resources"]} == {
-        (kind.group, kind.plural) for kind in KNOWN_KINDS
+        (kind.group, f"{kind.plural}{part}") for kind in KNOWN_KINDS for part in ("", "/status")
     }
     old = replace(shape_of_release(""), has_guard=False)
     assert not any(one.ref.name == "kfleet-placement" for one in downsynced_of(CPU, GPU, DOWNSYNCED, shape=old).objects)
