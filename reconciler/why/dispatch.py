@@ -98,7 +98,7 @@ def _on_worker(stories: Stories, index: ClusterIndex, workload: Manifest, name: 
     worker = stories.clusters.get(name)
     if worker is None:
         return StoryReason(
-            State.ADMITTED, f"MultiKueue sent it to {name}, which was not observed ({stories.lost(name)})"
+            State.UNKNOWN, f"MultiKueue sent it to {name}, which was not observed ({stories.lost(name)})"
         )
     copy = worker.workloads.get(address_of(workload))
     if copy is None:
@@ -213,7 +213,7 @@ def _placed_reason(stories: Stories, job: Manifest, cluster: ClusterName, decisi
     worker = stories.clusters.get(cluster)
     if worker is None:
         return StoryReason(
-            State.ADMITTED, f"kfleet placed it on {cluster}, which was not observed ({stories.lost(cluster)})"
+            State.UNKNOWN, f"kfleet placed it on {cluster}, which was not observed ({stories.lost(cluster)})"
         )
     progress = decision.job.progress if decision else _progress(stories, worker, job)
     where = f"on {cluster}, placed by kfleet and downsynced by KubeStellar"

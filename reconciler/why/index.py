@@ -10,6 +10,7 @@ from reconciler.kueue.configuration import ConfigurationError, assumed_settings,
 from reconciler.kueue.kinds import CANONICAL, GROUP, first_version
 from reconciler.kueue.reading import as_text, at
 from reconciler.kueue.upgrade import to_canonical
+from reconciler.kueue.workloads import has_known_order, in_queue_order, is_ordered_by_eviction
 from reconciler.objects import ClusterName, Manifest
 from reconciler.snapshot.objects import ClusterObjects, FleetObjects, KindKey
 from reconciler.spec.kubestellar import KNOWN_KINDS
@@ -21,7 +22,6 @@ from reconciler.why.reading import (
     address_of,
     is_pending,
     label_of,
-    order_of,
     owner_of,
     prebuilt_of,
     uid_of,
@@ -45,7 +45,10 @@ Key = TypeVar("Key")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterIndex:
-    """One cluster. `lines` are the pending workloads of each ClusterQueue in the order in which Kueue tries them."""
+    """One cluster. `lines` are the pending workloads of each ClusterQueue in the order in which Kueue tries them.
+
+    A queue whose order is not known (admission fair sharing) has no line, and its workloads have no place.
+    """
 
     seen: ClusterObjects
     state: ClusterState = field(repr=False)
@@ -115,7 +118,7 @@ def _index(seen: ClusterObjects, cluster: Cluster | None, extra: Iterable[Manife
     state = _state(seen, cluster)
     workloads = seen.of(*WORKLOAD)
     jobs = tuple(_jobs(seen, extra))
-    lines = _lines(workloads, state)
+    lines = _lines(workloads, state, seen.configuration)
     return ClusterIndex(
         seen=seen,
         state=state,
@@ -155,14 +158,19 @@ def _grouped(pairs: Iterable[tuple[Key, Manifest]]) -> dict[Key, tuple[Manifest,
     return {key: tuple(entries) for key, entries in found.items()}
 
 
-def _lines(workloads: Iterable[Manifest], state: ClusterState) -> dict[str, tuple[Manifest, ...]]:
+def _lines(workloads: Iterable[Manifest], state: ClusterState, configuration: str) -> dict[str, tuple[Manifest, ...]]:
     found: dict[str, list[Manifest]] = {}
     for workload in filter(is_pending, workloads):
         address = (address_of(workload)[0], as_text(at(workload, "spec", "queueName")))
         queue = as_text(at(state.local_queues.get(address), "spec", "clusterQueue"))
         if queue:
             found.setdefault(queue, []).append(workload)
-    return {queue: tuple(sorted(line, key=order_of)) for queue, line in found.items()}
+    is_by_eviction = is_ordered_by_eviction(configuration) if found else True
+    return {
+        queue: tuple(in_queue_order(line, is_by_eviction=is_by_eviction))
+        for queue, line in found.items()
+        if has_known_order(state.queues.get(queue, {}))
+    }
 
 
 def _state(seen: ClusterObjects, cluster: Cluster | None) -> ClusterState:

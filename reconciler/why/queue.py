@@ -81,7 +81,7 @@ def _selection(index: ClusterIndex, queue: Manifest, name: str, namespace: str) 
 def _in_line(index: ClusterIndex, workload: Manifest) -> StoryReason:
     place = index.places.get(address_of(workload))
     if place is None:
-        return StoryReason(State.UNKNOWN, f"it is in no queue on {index.name}")
+        return _without_place(index, workload)
     where = f"place {place.position} of queue {place.queue} on {index.name}"
     strategy = at(index.state.queues.get(place.queue), "spec", "queueingStrategy")
     if strategy == STRICT and place.position > 1:
@@ -90,6 +90,12 @@ def _in_line(index: ClusterIndex, workload: Manifest) -> StoryReason:
         return StoryReason(State.WAITS, f"{where}; {ahead} and waits itself: {scheduler_reason(index, head).text}")
     said = scheduler_reason(index, workload)
     return StoryReason(said.state, f"{where}; {said.text}")
+
+
+def _without_place(index: ClusterIndex, workload: Manifest) -> StoryReason:
+    said = scheduler_reason(index, workload)
+    where = f"queue {index.queue_of(workload)} on {index.name} orders by past usage (admission fair sharing)"
+    return StoryReason(said.state, f"{said.text}; {where}")
 
 
 def scheduler_reason(index: ClusterIndex, workload: Manifest) -> StoryReason:

@@ -74,14 +74,6 @@ def priority_of(workload: Manifest) -> int:
     return value if isinstance(value, int) else 0
 
 
-def order_of(workload: Manifest) -> tuple[int, str, Address]:
-    """Return the sort key of Kueue's queues: priority, then the time of an eviction that counts, or of the creation."""
-    evicted = condition_of(workload, "Evicted")
-    counts = evicted.get("status") == "True" and evicted.get("reason") in ("PodsReadyTimeout", "AdmissionCheck")
-    time = as_text(evicted.get("lastTransitionTime")) if counts else created_at(workload)
-    return -priority_of(workload), time, address_of(workload)
-
-
 def open_checks(workload: Manifest) -> list[Mapping[str, Any]]:
     states = map(as_map, as_list(at(workload, "status", "admissionChecks")))
     return [one for one in states if one.get("state") != "Ready"]

@@ -76,7 +76,8 @@ def _gaps(stories: Stories) -> tuple[Gap, ...]:
 
 
 def _runs_on(index: ClusterIndex, workload: Manifest, way: str, reason: StoryReason) -> ClusterName | None:
-    if reason.state not in ENDED:
+    """Return where it runs or ran. A worker that was not observed may still run it."""
+    if reason.state not in (*ENDED, State.UNKNOWN) or (reason.state is State.UNKNOWN and way == "none"):
         return None
     if way == "kubestellar":
         placed = read_placed(index.job_of(workload))

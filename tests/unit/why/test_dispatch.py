@@ -121,7 +121,7 @@ def test_job_on_a_worker_runs_there() -> None:
     assert line(stories, mine, HUB) == f"runs: on east, sent by MultiKueue, admitted at {time_of(3)}"
     unseen = sent(mine, east=lost(EAST))
     assert line(unseen, mine, HUB) == (
-        "admitted: MultiKueue sent it to east, which was not observed (connection refused)"
+        "unknown: MultiKueue sent it to east, which was not observed (connection refused)"
     )
     gone = sent(mine)
     assert line(gone, mine, HUB) == "waits: MultiKueue sent it to east, but its copy is not there"
@@ -155,9 +155,7 @@ def test_job_of_kubestellar_runs_where_its_copy_has_ready_pods() -> None:
     waiting = sent(mine, placement(), queues=dispatched_queues(CARRIER))
     assert line(waiting, mine, HUB).endswith("; its copy has not arrived there yet")
     unseen = sent(mine, placement(), east=lost(EAST), queues=dispatched_queues(CARRIER))
-    assert line(unseen, mine, HUB) == (
-        "admitted: kfleet placed it on east, which was not observed (connection refused)"
-    )
+    assert line(unseen, mine, HUB) == ("unknown: kfleet placed it on east, which was not observed (connection refused)")
 
 
 def test_job_that_brings_the_label_of_a_cluster_is_never_placed() -> None:

@@ -15,6 +15,7 @@ from tests.unit.why.situations import (
     admission,
     alone,
     check_state,
+    cluster,
     condition,
     fleet,
     job_of,
@@ -63,6 +64,24 @@ def test_place_counts_the_time_of_an_eviction_by_a_check_and_not_of_a_preemption
     first, second = queued("first", evicted, created=1), queued("second", preempted, created=2)
     stories = alone(first, second)
     assert "place 2" in line(stories, first) and "place 1" in line(stories, second)
+
+
+@pytest.mark.parametrize(("timestamp", "place"), [("Eviction", 2), ("Creation", 1)])
+def test_place_follows_the_configuration_of_kueue(timestamp: str, place: int) -> None:
+    evicted = condition("Evicted", reason="PodsReadyTimeout", message="m", at=30)
+    mine, other = queued("mine", evicted, created=1), queued("other", created=2)
+    configuration = f"kind: Configuration\nwaitForPodsReady: {{requeuingStrategy: {{timestamp: {timestamp}}}}}"
+    stories = build_stories(fleet(cluster(ONLY, *QUEUES, mine, other, configuration=configuration)))
+    assert f"place {place} of queue batch" in line(stories, mine)
+
+
+def test_queue_that_orders_by_past_usage_gives_no_place() -> None:
+    """No object shows the usage that decides; a place by priority and time would be wrong."""
+    scope = {"admissionScope": {"admissionMode": "UsageBasedAdmissionFairSharing"}, "queueingStrategy": "StrictFIFO"}
+    queues = (*without("ClusterQueue"), cluster_queue("batch", cpu_group("8"), **scope))
+    first, mine = queued("first", created=1), queued("mine", more_needed(), created=2)
+    order = "queue batch on only orders by past usage (admission fair sharing)"
+    assert line(alone(first, mine, queues=queues), mine) == f"waits: cpu: 4 more needed in flavor default; {order}"
 
 
 def test_workloads_with_quota_finished_or_inactive_take_no_place() -> None:

@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from reconciler.cli.why import exit_code
 from reconciler.objects import ClusterName
 from reconciler.spec.schema import schema_folder
 from reconciler.why.find import find_subjects, similar_names
 from reconciler.why.index import Stories, build_stories
-from reconciler.why.model import Story
+from reconciler.why.model import State, Story
 from reconciler.why.reason import first_line
 from reconciler.why.record import stories_record
 from reconciler.why.story import tell
@@ -234,6 +235,14 @@ def test_events_of_the_worker_are_part_of_the_story() -> None:
     assert (HUB, 'check multikueue-batch is Ready: The workload was admitted on "east"') in told
     assert told.index((EAST, "queued in LocalQueue team/main, ClusterQueue batch")) < told.index((EAST, "admitted"))
     assert story.runs_on == EAST
+
+
+def test_worker_that_was_not_observed_may_run_the_job() -> None:
+    mine = queued("mine", RESERVED, ADMITTED, admission=admission(), admissionChecks=[check_state("Ready")])
+    mine["status"]["clusterName"] = "west"
+    story = story_of(sent(mine, west=lost(WEST)), "job-mine")
+    assert (story.reason.state, story.runs_on) == (State.UNKNOWN, WEST)
+    assert exit_code([story]) == 4
 
 
 def test_json_matches_its_schema() -> None:
