@@ -26,6 +26,7 @@ from reconciler.sandbox.options import SandboxOptions
 from reconciler.sandbox.programs import DEFAULT_KUEUE, PROGRAMS
 from tests.builders import namespace_object
 from tests.cluster.definitions import held_definitions
+from tests.failures import FAILED, Failures
 from tests.machine import RUNNING_SANDBOX, this_machine
 from tests.parallel import Parallel, count_workers, write_groups
 from tests.process_state import differences, process_state
@@ -35,8 +36,6 @@ from tests.unit.no_sockets.sitecustomize import RECORD
 
 CRDS = Path(reconciler.__file__).parent / "crds"
 NO_SOCKETS = Path(__file__).parent / "unit" / "no_sockets"
-# The tests that failed, one a line, for a second try: pytest takes such a file as `@build/failed-tests.txt`.
-FAILED = Path(__file__).parent.parent / "build" / "failed-tests.txt"
 _numbers = itertools.count(1)
 # Until all tests are found, which leave no garbage.
 gc.disable()
@@ -73,24 +72,9 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return count_workers(config)
 
 
-class Failures:
-    """Keeps the names of tests that failed."""
-
-    def __init__(self) -> None:
-        self._names: dict[str, None] = {}
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.failed:
-            self._names[report.nodeid] = None
-
-    def pytest_sessionfinish(self) -> None:
-        FAILED.parent.mkdir(exist_ok=True)
-        FAILED.write_text("".join(f"{name}\n" for name in self._names))
-
-
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Failures())
+        config.pluginmanager.register(Failures(FAILED))
         config.pluginmanager.register(Parallel())
         for name, value in this_machine().server_settings.items():
             os.environ.setdefault(name, value)
