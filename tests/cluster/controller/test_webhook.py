@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -138,7 +138,7 @@ def test_slow_clients_keep_no_other_out(listener: Listener) -> None:
         began = time.monotonic()
         assert listener.post("/webhook", body, github(body))[0] == 202
         assert listener.get("/healthz") == 200
-        assert time.monotonic() - began < 1
+        assert time.monotonic() - began < LIMITS.seconds / 2
         eventually(lambda: sum(_is_open(client) for client in clients) < LIMITS.connections)
         eventually(lambda: threading.active_count() - threads <= LIMITS.connections)
         # The oldest went.
@@ -152,10 +152,11 @@ def test_request_has_a_deadline_in_all_however_often_a_byte_comes() -> None:
     try:
         with slow_clients(endpoint.port, posts=0, gets=1) as (client,):
             began = time.monotonic()
-            while _is_open(client) and time.monotonic() - began < 5:
-                client.sendall(b"x")
-                time.sleep(0.05)
-            assert client.recv(1) == b""
+            with suppress(ConnectionError):  # the last byte may come after the end
+                while _is_open(client) and time.monotonic() - began < 5:
+                    client.sendall(b"x")
+                    time.sleep(0.05)
+                assert client.recv(1) == b""
     finally:
         endpoint.close()
 
