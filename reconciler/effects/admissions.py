@@ -62,7 +62,17 @@ def _why_unknown(cluster: ChangedCluster, before: Settled, after: Settled) -> st
         return f"the order of queue {queues[0]} depends on past usage, which no object shows"
     if not (before.is_settled and after.is_settled):
         return "its workloads preempt each other in turn"
+    if flavors := sorted({*_topologies(cluster.before, before), *_topologies(cluster.after, after)}):
+        return f"flavor {flavors[0]} has a topology, and whether its nodes have room is not computed"
     return ""
+
+
+def _topologies(state: ClusterState, settled: Settled) -> Iterator[str]:
+    """Flavors whose quota would be enough. A workload that lacks quota lacks it on any nodes."""
+    for held in settled.admitted.values():
+        for flavor, _ in held:
+            if at(state.flavors.get(flavor, {}), "spec", "topologyName"):
+                yield flavor
 
 
 def _started(waiting: Iterable[QueuedWorkload], before: Settled, after: Settled) -> Iterator[Hit]:

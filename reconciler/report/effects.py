@@ -41,13 +41,18 @@ def _quota_lines(effects: Effects, paint: Paint) -> Iterator[str]:
         return
     yield paint("quota", "bold")
     shown = effects.quotas[: 2 * MOST_ROWS]
-    rows = [(one.cluster, one.queue, one.flavor, one.resource, _numbers(one)) for one in shown]
+    rows = [(one.cluster, _queue_text(one), one.flavor, one.resource, _numbers(one)) for one in shown]
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     for row in rows:
         cells = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False))
         yield f"  {cells}  {row[4]}"
     if len(effects.quotas) > len(shown):
         yield f"  and {len(effects.quotas) - len(shown)} more"
+
+
+def _queue_text(effect: QuotaEffect) -> str:
+    """The queue with its tenants, unless it is named like its only one."""
+    return effect.queue if effect.tenants in {(), (effect.queue,)} else f"{effect.queue} ({', '.join(effect.tenants)})"
 
 
 def _numbers(effect: QuotaEffect) -> str:

@@ -45,7 +45,8 @@ def why_unknown(objects: ClusterObjects | None) -> str:
     """Why a cluster cannot be played; empty if everything that a twin needs was observed."""
     if objects is None or not objects.is_reachable:
         return "the cluster was not observed"
-    missing = [kind for group, kind in NEEDED if not objects.has(group, kind)]
+    needed = (*NEEDED, *((("", "Node"),) if counts_nodes(objects) else ()))
+    missing = [kind for group, kind in needed if not objects.has(group, kind)]
     return f"{', '.join(missing)} could not be listed" if missing else ""
 
 
@@ -70,9 +71,19 @@ def restored_namespaces(objects: ClusterObjects) -> Iterator[Manifest]:
 
 def restored_nodes(objects: ClusterObjects) -> tuple[Manifest, ...]:
     """The nodes, if a flavor has a topology: only then Kueue counts them."""
-    if not any(at(flavor, "spec", "topologyName") for flavor in objects.of(GROUP, "ResourceFlavor")):
+    if not counts_nodes(objects):
         return ()
     return tuple(_node(found) for found in objects.of("", "Node"))
+
+
+def counts_nodes(objects: ClusterObjects) -> bool:
+    """Whether Kueue itself looks at nodes: a flavor has a topology."""
+    return any(at(flavor, "spec", "topologyName") for flavor in objects.of(GROUP, "ResourceFlavor"))
+
+
+def is_waiting(manifest: Manifest) -> bool:
+    """Whether it is a workload without quota."""
+    return manifest.get("kind") == WORKLOAD and not has_condition(manifest, "QuotaReserved")
 
 
 def is_ended(manifest: Manifest) -> bool:

@@ -29,6 +29,7 @@ from reconciler.simulate.model import PlayedCluster, StartAfter
 from reconciler.simulate.restore import (
     WORKLOAD,
     check_notes,
+    counts_nodes,
     holds,
     key_of_workload,
     restored_namespaces,
@@ -39,7 +40,7 @@ from reconciler.simulate.restore import (
 )
 from reconciler.simulate.submit import AddedJob, added_workloads
 from reconciler.simulate.twin import SettledTwin, Twin, World, start_twin
-from reconciler.simulate.whatif import Removed, counts_nodes
+from reconciler.simulate.whatif import Removed
 from reconciler.snapshot.objects import ClusterObjects, FleetObjects
 from reconciler.spec.model import Cluster, FleetSpec
 

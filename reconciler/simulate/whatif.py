@@ -91,11 +91,6 @@ def _again(workload: Manifest) -> Manifest:
     return masked_object(WORKLOAD, {**head, "spec": content})
 
 
-def counts_nodes(objects: ClusterObjects) -> bool:
-    """Whether Kueue itself looks at nodes: a flavor has a topology."""
-    return any(at(flavor, "spec", "topologyName") for flavor in objects.of(GROUP, "ResourceFlavor"))
-
-
 def changed_capacity(
     capacity: ObservedCapacity, spec: FleetSpec, objects: FleetObjects, removed: Removed, pools: Iterable[str]
 ) -> ObservedCapacity:

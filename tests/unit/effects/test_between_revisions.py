@@ -85,6 +85,49 @@ def test_drain_cut_and_removed_local_queue_name_the_jobs(repo: Path, capsys: Cap
     assert ("stranded", "waits", "") in affected(capsys)
 
 
+SHARED: dict[str, Any] = {"cohort": "all", "preemption": {"reclaimWithinCohort": "Any"}}
+
+
+def two_teams(cpu: int, **more: Any) -> tuple[Document, ...]:
+    """The queue a and another one that may take back what a has borrowed of it."""
+    return *team(cpu, **SHARED, **more), open_queue("b", "default", {"cpu": 4}, **SHARED)
+
+
+@pytest.fixture
+def shared_repo(repo: Path) -> Path:
+    live_spec = {"cohortName": "all", "preemption": SHARED["preemption"]}
+    queues = [live_queue(name, cpu_group("4"), used, **QUEUE, **live_spec) for name, used in (("a", "3"), ("b", "0"))]
+    others = [one for one in LIVE if one["kind"] != "ClusterQueue"]
+    (repo.parent / "world.json").write_bytes(packed(recording_of(east=[*others, *queues]), is_packed=False))
+    write(repo, *two_teams(4))
+    commit(repo)
+    return repo
+
+
+@pytest.mark.parametrize(
+    ("documents", "impact", "name"),
+    [
+        pytest.param(two_teams(4, stopPolicy="HoldAndDrain"), "evicted", "runs", id="drain over a running job"),
+        pytest.param(two_teams(2), "reclaimable", "runs", id="quota below what is in use"),
+        pytest.param(
+            tuple(one for one in two_teams(4) if one["kind"] != "Tenant"),
+            "stranded",
+            "waits",
+            id="LocalQueue that goes",
+        ),
+    ],
+)
+def test_text_json_and_comment_name_the_job_that_loses(
+    shared_repo: Path, capsys: Capture, documents: tuple[Document, ...], impact: str, name: str
+) -> None:
+    write(shared_repo, *documents)
+    assert (impact, name) in [one[:2] for one in affected(capsys)]
+    row = f"{impact}: east/Job/team/{name} (queue a"
+    assert f"  {row}" in diff(capsys)
+    shown, _, _ = diff(capsys, "-o", "markdown").partition("<details><summary>all effects")
+    assert f"- {row}" in shown
+
+
 def test_comment_has_a_section_with_who_is_affected(repo: Path, capsys: Capture) -> None:
     write(repo, *team(4, stopPolicy="HoldAndDrain"))
     lines = diff(capsys, "-o", "markdown").splitlines()

@@ -204,6 +204,18 @@ def test_endless_preemptions_make_the_next_steps_unknown(monkeypatch: pytest.Mon
     ]
 
 
+def test_topology_that_may_have_no_room_makes_the_next_steps_unknown() -> None:
+    near = native("ResourceFlavor", "default", {"topologyName": "racks"})
+    live = [TEAM, near, live_queue("a", cpu_group("2")), local_queue_of("a"), waiting("one", "4")]
+    found = _found(seen_cluster("east", *live), change(live_queue("a", cpu_group("8"))))
+    assert [gap.why for gap in found.unknown] == [
+        "flavor default has a topology, and whether its nodes have room is not computed"
+    ]
+    assert impacts(found) == [(Impact.POSSIBLE, "one")]
+    found = _found(seen_cluster("east", *live), change(live_queue("a", cpu_group("3"))))
+    assert not found.unknown  # without quota, it does not start on any nodes
+
+
 def test_stranded_before_the_plan_is_not_an_effect_of_it() -> None:
     live = [team_queue("8"), waiting("one")]
     assert impacts(effects_of(live, change(team_queue("4")))) == []
@@ -248,6 +260,7 @@ def test_tenants_of_queue_and_namespace_are_named() -> None:
     effects = effects_of(live, change(team_queue("4", "2", stopPolicy="HoldAndDrain")), spec=spec)
     assert [one.tenant for one in effects.workloads] == ["vision"]
     assert [one.tenants for one in effects.quotas] == [("vision",)]
+    assert "  east  a (vision)  default  cpu  nominal 8 -> 4" in "\n".join(effects_lines(effects))
 
 
 def test_cluster_that_was_not_observed_is_unknown_and_not_without_effects() -> None:

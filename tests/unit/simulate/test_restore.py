@@ -1,5 +1,7 @@
 """What of an observed cluster goes into its twin."""
 
+from dataclasses import replace
+
 import orjson
 import pytest
 
@@ -96,6 +98,13 @@ def test_cluster_that_was_not_observed_completely_is_unknown() -> None:
     assert why_unknown(lost_cluster("east")) == "the cluster was not observed"
     assert why_unknown(seen_cluster("east")) == "Namespace could not be listed"
     assert why_unknown(seen_cluster("east", NAMESPACE)) == ""
+
+
+def test_topology_whose_nodes_were_left_out_of_the_snapshot_is_unknown() -> None:
+    whole = seen_cluster("east", NAMESPACE, resource_flavor("near", topologyName="racks"))
+    assert why_unknown(whole) == ""
+    lists = {kind: found for kind, found in whole.objects.items() if kind != ("", "Node")}
+    assert why_unknown(replace(whole, objects=lists)) == "Node could not be listed"
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,9 @@ from reconciler.quantity import parse
 from reconciler.simulate.ends import endings, next_end
 from reconciler.simulate.model import PlayedCluster, Simulation, StartAfter
 from reconciler.simulate.record import simulation_record
+from reconciler.simulate.restore import counts_nodes
 from reconciler.simulate.text import simulation_lines
-from reconciler.simulate.whatif import WhatIfError, changed_capacity, counts_nodes, lost_workloads, removed_nodes
+from reconciler.simulate.whatif import WhatIfError, changed_capacity, lost_workloads, removed_nodes
 from reconciler.snapshot.model import FlavorKey, PoolKey
 from reconciler.snapshot.objects import FleetObjects
 from reconciler.spec.enums import CapacitySource
