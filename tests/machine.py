@@ -27,8 +27,8 @@ class Machine:
     @property
     def workers(self) -> int:
         """One more than cores, because tests with clusters wait for them; fewer where memory or inotify would end."""
-        downsynced = (self.cores + 1, self.memory // MEMORY_OF_A_WORKER, self.instances // INSTANCES_OF_A_WORKER)
-        return max(1, min(downsynced))
+        limits = (self.cores + 1, self.memory // MEMORY_OF_A_WORKER, self.instances // INSTANCES_OF_A_WORKER)
+        return max(1, min(limits))
 
     @property
     def server_settings(self) -> dict[str, str]:
