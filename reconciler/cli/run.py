@@ -1,18 +1,16 @@
 """`kfleet run`: the controller, which reconciles the clusters continuously."""
 
 import gc
-import signal
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from types import FrameType
 from typing import Any
 
 import click
 
 from reconciler.cli.options import accept_source_option, commit_options, kubeconfig_option
 from reconciler.cli.output import set_up_logs
+from reconciler.cli.stopping import stop_on_signals
 from reconciler.controller.loop import RunSettings, run_loop
 from reconciler.controller.revisions import Trust
 from reconciler.pipeline.load import Source
@@ -114,13 +112,7 @@ def run(
     set_up_logs(log_style, is_verbose=is_verbose)
     gc.enable()
     gc.set_threshold(200_000, 50, 50)  # the objects that a cycle reads live until the next cycle
-    stop = threading.Event()
-
-    def end(_number: int, _frame: FrameType | None) -> None:
-        stop.set()
-
-    signal.signal(signal.SIGTERM, end)
-    signal.signal(signal.SIGINT, end)
+    stop = stop_on_signals()
     settings = RunSettings(
         source=replace(source, is_identified=True, is_accepted=is_accepted),
         interval=timedelta(seconds=interval),

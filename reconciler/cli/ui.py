@@ -1,18 +1,16 @@
 """`kfleet ui`: the page, on this machine."""
 
 import gc
-import signal
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from types import FrameType
 
 import click
 
 from reconciler.cli.options import load_or_stop, source_options, timeout_option
 from reconciler.cli.planning import looking_options
+from reconciler.cli.stopping import stop_on_signals
 from reconciler.errors import RefusedError
 from reconciler.pipeline.capacity import ObserveOptions
 from reconciler.pipeline.load import Revision, Source, accepted, load_files, read_files
@@ -74,7 +72,7 @@ def ui(
         pages = ClusterSource(lambda: planned, open_, recording.taken_at)
     server = WebServer("--listen", listen, Feed(pages, timedelta(seconds=refresh)), reviewer=None)
     click.echo(f"http://{listen.rpartition(':')[0]}:{server.port}/")
-    _wait_for_end()
+    stop_on_signals().wait()
     server.close()
     pages.close()
     return 0
@@ -93,14 +91,3 @@ def _reloaded(source: Source, first: Revision) -> Callable[[], Revision]:
         return revision
 
     return load
-
-
-def _wait_for_end() -> None:
-    stop = threading.Event()
-
-    def end(_number: int, _frame: FrameType | None) -> None:
-        stop.set()
-
-    signal.signal(signal.SIGTERM, end)
-    signal.signal(signal.SIGINT, end)
-    stop.wait()

@@ -21,7 +21,7 @@ from reconciler.objects import ClusterName
 from reconciler.render.compute import compute_desired
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.snapshot.model import Observations
-from reconciler.spec.kubestellar import shape_of_release
+from reconciler.spec.kubestellar import CLUSTER_LABEL, shape_of_release
 from tests import fast_yaml
 from tests.cluster.definitions import held_definitions
 from tests.cluster.kubestellar.downsynced import PLACED_ON_EAST
@@ -91,13 +91,13 @@ def test_server_without_kueue_has_no_jobs_and_checks_to_be_activated(server: Api
 def test_jobs_of_the_last_queue_that_left_kubestellar_are_taken_back(server: ApiServer) -> None:
     """One that was placed by us, one by somebody else; their users took both out of their queue."""
     left = replace(placement_spec(), queues=())
-    for name, annotations, manager in (
-        ("ours", {ANNOTATION: '{"cluster": "east"}'}, FIELD_MANAGER),
-        ("theirs", {}, "me"),
+    for name, labels, annotations, manager in (
+        ("ours", PLACED_ON_EAST, {ANNOTATION: '{"cluster": "east"}'}, FIELD_MANAGER),
+        ("theirs", {CLUSTER_LABEL: "east"}, {}, "me"),
     ):
         server.create(held_job(name))
-        label = {"labels": PLACED_ON_EAST, "annotations": annotations}
-        server.apply({**held_job(name), "metadata": {"name": name, "namespace": "default", **label}}, manager=manager)
+        metadata = {"name": name, "namespace": "default", "labels": labels, "annotations": annotations}
+        server.apply({**held_job(name), "metadata": metadata}, manager=manager)
     eventually(lambda: observe_placements(left, {HUB: server}) is None)
     definitions = list(fast_yaml.safe_load_all((CRDS / "0.30.yaml").read_text()))
     with held_definitions(server, definitions):

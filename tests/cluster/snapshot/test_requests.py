@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.cli import options
+from reconciler.cli import planning
 from reconciler.pipeline.observe import connect
 from reconciler.spec.model import FleetSpec
 from tests.cluster.live_fleet import LiveFleet
@@ -35,7 +35,7 @@ def test_plan_asks_for_each_fact_once(
     def without_memory(spec: FleetSpec, timeout: timedelta) -> object:
         return connect(spec, timeout)
 
-    monkeypatch.setattr(options, "connect_once", without_memory)
+    monkeypatch.setattr(planning, "connect_once", without_memory)
     often = requests_of(wide_live_fleet, caplog)
     assert once.keys() == often.keys() and once.total() < often.total()
     manager = f"{wide_live_fleet.name}-manager"
