@@ -37,6 +37,7 @@ A feature has a room of its own, with the same file names inside (observe, rende
 | `kueue_config` | Kueue's own Configuration, and its rollout |
 | `skypilot`, `flux`, `monitoring` | what these systems need beside queues |
 | `importer` | a fleet from what live clusters have, and the proof that it changes nothing |
+| `uninstall` | the end of a fleet: its objects released or deleted |
 | `doctor` | what is wrong or risky with the Kueue of live clusters |
 
 Everything else is about the outside:

@@ -14,19 +14,16 @@ from reconciler.objects import FIELD_MANAGER, Manifest
 from reconciler.plan.masking import masked_problem
 from reconciler.plan.model import Action, Change, Reason
 from reconciler.plan.outcome import Outcome
-from reconciler.state.applyset import MEMBER_LABEL
 from reconciler.state.manual_edits import drop_manual_owners, removals
 from reconciler.state.queues import EVICT, HOLD, STOPPER, is_queue, letting_go, stopping
+from reconciler.state.release import release_operations
 from reconciler.state.takeover import moved_fields
-from reconciler.state.tracking import WANTED
 
 POLL = 0.1
 STOPPED_WITHIN = timedelta(seconds=30)
 DRAINED_WITHIN = timedelta(seconds=60)
 GONE_WITHIN = timedelta(seconds=30)
 SERVED_WITHIN = timedelta(seconds=30)
-# All other fields stay on a released object: without its spec a CustomResourceDefinition would not be valid.
-_LET_GO: Manifest = {"metadata": {"labels": {MEMBER_LABEL: None}, "annotations": {WANTED: None}}}
 
 
 class Wait:
@@ -147,13 +144,22 @@ def _write(client: ClusterClient, change: Change, manifest: Manifest, retries: R
 def _apply(client: ClusterClient, change: Change, manifest: Manifest, retries: RetryPolicy) -> None:
     path = _path(client, change, manifest, retries)
     if change.reason is Reason.RELEASED:
-        client.patch(path, _LET_GO)
+        _release(client, path, change)
     elif change.reason is Reason.STOPPED:
         stop_at(client, path, change)
     elif change.reason is Reason.REOPENED:
         _apply_as(client, path, STOPPER, letting_go(manifest))
     else:
         _apply_wanted(client, path, change, manifest)
+
+
+def _release(client: ClusterClient, path: str, change: Change) -> None:
+    """Release the object that the plan observed. One that is gone, or new under its name, has nothing to release."""
+    live = client.find(path)
+    if live is None or live["metadata"].get("uid") != change.uid:
+        return
+    if operations := release_operations(live):
+        _patch_seen(client, path, live, operations)
 
 
 def _apply_wanted(client: ClusterClient, path: str, change: Change, manifest: Manifest) -> None:

@@ -46,6 +46,7 @@ COMMANDS: Mapping[str, str] = {
     "snapshot": "Record what the clusters and message buses answer, for --snapshot of other commands.",
     "status": "Show the status of each cluster: reachability, versions, objects, health issues.",
     "ui": "Serve the page of the fleet on this machine: clusters, queues, jobs, plan, capacity.",
+    "uninstall": "End a fleet: release what kfleet wrote, or delete it.",
     "validate": "Report all problems of a fleet, with file and line.",
     "version": "Print the versions of kfleet and Python.",
     "why": "Explain why a job waits, where it runs, or why it is not queued.",

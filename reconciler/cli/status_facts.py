@@ -2,16 +2,17 @@
 
 from collections.abc import Mapping
 
-from reconciler.clients.lease import LeaseName
 from reconciler.errors import ClusterError
 from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.reading import as_text, at
+from reconciler.pipeline.apply import lease_name
 from reconciler.pipeline.observe import Connections
 from reconciler.pipeline.render import Rendered
 from reconciler.plan.make import Comparison
 from reconciler.plan.model import Plan
 from reconciler.spec.model import FleetSpec
 from reconciler.spec.roles import home_cluster
+from reconciler.state.applyset import SetName
 
 _SHOWN = ("revision", "result", "since", "problem", "refusedRevision")
 
@@ -40,10 +41,10 @@ def read_controller(spec: FleetSpec, connections: Connections) -> dict[str, str]
     """What `kfleet run` has applied last, and which replica leads; None if none has written its status."""
     home = home_cluster(spec)
     client = connections.clients.get(home.name)
-    name, namespace = f"kfleet-{spec.fleet.name}", home.kueue.namespace
+    name = SetName(spec.fleet.name, home.kueue.namespace)
     try:
-        found = client.find(f"/api/v1/namespaces/{namespace}/configmaps/{name}-status") if client else None
-        lease = client.find(LeaseName(namespace, name).path) if client and found else None
+        found = client.find(name.status_path) if client else None
+        lease = client.find(lease_name(spec).path) if client and found else None
     except ClusterError:
         return None
     written: dict[str, str] = (found or {}).get("data") or {}

@@ -23,6 +23,7 @@ from reconciler.controller.status import StatusReporter, failed_status, status_o
 from reconciler.controller.triggers import Wakeups, Webhook
 from reconciler.errors import ClusterError, KfleetError, RefusedError
 from reconciler.objects import ClusterName
+from reconciler.pipeline.apply import lease_name
 from reconciler.pipeline.load import Revision, Source
 from reconciler.spec.model import FleetSpec
 from reconciler.spec.roles import home_cluster
@@ -224,8 +225,7 @@ def _commits(settings: RunSettings) -> Commits | None:
 
 def _place_of(spec: FleetSpec) -> tuple[ClusterName, LeaseName]:
     """The cluster and the name of the lease."""
-    home = home_cluster(spec)
-    return home.name, LeaseName(home.kueue.namespace, f"kfleet-{spec.fleet.name}")
+    return home_cluster(spec).name, lease_name(spec)
 
 
 def _log(report: CycleReport, reasons: tuple[str, ...]) -> None:

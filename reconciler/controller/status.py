@@ -16,13 +16,12 @@ from reconciler.errors import ClusterError
 from reconciler.plan.model import Reason
 from reconciler.spec.model import FleetSpec
 from reconciler.spec.roles import home_cluster
+from reconciler.state.applyset import STATUS_MANAGER, SetName
 from reconciler.text import counted
 
 LONGEST = 500
 log = logging.getLogger(__name__)
 
-# A separate field manager, so that the status does not count as a desired object of the fleet.
-FIELD_MANAGER = "kfleet-status"
 _SINCE = "since"
 
 
@@ -226,8 +225,8 @@ class StatusReporter:
 
 def _keep(client: ClusterClient, spec: FleetSpec, content: Mapping[str, str]) -> None:
     """Write the status if it differs from the stored one, with the time of the change."""
-    namespace, name = home_cluster(spec).kueue.namespace, f"kfleet-{spec.fleet.name}-status"
-    path = f"/api/v1/namespaces/{namespace}/configmaps/{name}"
+    namespace = home_cluster(spec).kueue.namespace
+    path = SetName(spec.fleet.name, namespace).status_path
     found = (client.find(path) or {}).get("data") or {}
     if {key: text for key, text in found.items() if key != _SINCE} == content:
         return
@@ -235,7 +234,7 @@ def _keep(client: ClusterClient, spec: FleetSpec, content: Mapping[str, str]) ->
     manifest = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": name, "namespace": namespace},
+        "metadata": {"name": path.rpartition("/")[2], "namespace": namespace},
         "data": {**content, _SINCE: since},
     }
-    client.apply_at(path, manifest, manager=FIELD_MANAGER, is_forced=True, is_dry_run=False)
+    client.apply_at(path, manifest, manager=STATUS_MANAGER, is_forced=True, is_dry_run=False)

@@ -75,9 +75,12 @@ def writing(spec: FleetSpec, connections: Connections, retried_for: timedelta = 
     if client is None:
         reason = next((gap.why for gap in connections.gaps if gap.cluster == home.name), "no connection")
         raise ClusterError(home.name, f"{reason}; without its lease kfleet writes to no cluster")
-    name = LeaseName(home.kueue.namespace, f"kfleet-{spec.fleet.name}")
-    with held_lease(client, name, new_holder()) as lost:
+    with held_lease(client, lease_name(spec), new_holder()) as lost:
         yield RetryPolicy(total=retried_for, forbidden=lost.why)
+
+
+def lease_name(spec: FleetSpec) -> LeaseName:
+    return LeaseName(home_cluster(spec).kueue.namespace, f"kfleet-{spec.fleet.name}")
 
 
 def _may_write_home(spec: FleetSpec, plan: Plan) -> bool:

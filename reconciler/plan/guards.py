@@ -197,7 +197,7 @@ def _is_exchanged(spec: FleetSpec, views: Sequence[ClusterView]) -> bool:
 def guard_emptiness(views: Sequence[ClusterView], wanted: int) -> Iterator[Refusal]:
     """Refuse an empty fleet: it is usually a mistake (a wrong path, a bad merge)."""
     if not wanted and (held := sum(count_members(view) for view in views)):
-        problem = f"{held} objects would be deleted; if this is intended, delete them with kubectl"
+        problem = f"{held} objects would be deleted; if this is intended, run: kfleet uninstall"
         yield Refusal(Refused.EMPTY, problem)
 
 
@@ -212,7 +212,7 @@ def guard_deletes(
     for long enough, and a site that is switched off must not stop the removals of all others.
     """
     live = {view.name: view.live for view in views}
-    removed = [change.ref for change in changes if _is_removal(change, live[change.ref.cluster])]
+    removed = [*_removals(live, changes)]
     count = len(removed)
     if not count or confirmed == count:
         return
@@ -227,6 +227,15 @@ def guard_deletes(
         yield Refusal(Refused.TOO_MANY, f"{problem}; {way_out}")
     elif problem := prune_excess(len(clusters), held, policy):
         yield from (Refusal(Refused.TOO_MANY, f"{problem}; {way_out}", name) for name in removed_clusters)
+
+
+def count_removals(views: Iterable[ClusterView], changes: Iterable[Change]) -> int:
+    """The number of removals that no earlier plan has allowed."""
+    return len([*_removals({view.name: view.live for view in views}, changes)])
+
+
+def _removals(live: Mapping[ClusterName, Mapping[Ref, Manifest]], changes: Iterable[Change]) -> Iterator[Ref]:
+    return (change.ref for change in changes if _is_removal(change, live[change.ref.cluster]))
 
 
 def _is_removal(change: Change, live: Mapping[Ref, Manifest]) -> bool:

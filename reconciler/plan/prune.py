@@ -67,7 +67,7 @@ def plan_prune(
         return
     ending = [ref for ref, one in live.items() if one["metadata"].get("deletionTimestamp")]
     # Reported, and so kept in the inventory until it is gone: the next run must know that it may still exist.
-    yield from (_change(ref, live[ref], Action.HOLD, Reason.GOING, *finalizer_notes(live[ref])) for ref in ending)
+    yield from (pruned(ref, live[ref], Action.HOLD, Reason.GOING, *finalizer_notes(live[ref])) for ref in ending)
     left = _PruneCandidates(view, live, frozenset(ref.name for ref, one in live.items() if _is_drained(ref, one)))
     changes = {
         ref: _waiting(ref, one, view, removals.get(view.name)) or _decide(ref, one, left)
@@ -96,7 +96,7 @@ def _waiting(ref: Ref, live: Manifest, view: ClusterView, leaving: Leaving | Non
         return None
     is_way_in = ref.kind == "LocalQueue" and at(live, "spec", "clusterQueue") in leaving.queues
     is_needed = leaving.is_whole or is_way_in or is_login(ref, view.set_name.fleet) or _is_serving(ref, leaving)
-    return _change(ref, live, Action.HOLD, Reason.LEAVING) if is_needed else None
+    return pruned(ref, live, Action.HOLD, Reason.LEAVING) if is_needed else None
 
 
 def _with_removals(
@@ -149,34 +149,34 @@ def _referred(ref: Ref, live: Manifest, who: tuple[str, ...]) -> Change:
     more = f" and {len(who) - MOST_NAMED} more" if len(who) > MOST_NAMED else ""
     note = f"{', '.join(sorted(who)[:MOST_NAMED])}{more} still refer{'s' if len(who) == 1 else ''} to it"
     if is_stopped(live):
-        reopened = _change(ref, live, Action.UPDATE, Reason.REOPENED, note)
+        reopened = pruned(ref, live, Action.UPDATE, Reason.REOPENED, note)
         return reopened._replace(fields=(FieldChange(f"spec.{FIELD}", live["spec"].get(FIELD), None, Cause.SPEC),))
-    return _change(ref, live, Action.HOLD, Reason.IN_USE, note)
+    return pruned(ref, live, Action.HOLD, Reason.IN_USE, note)
 
 
 def _decide(ref: Ref, live: Manifest, left: _PruneCandidates) -> Change:
     if left.view.gaps or _is_unlisted(ref, left.view):
-        return _change(ref, live, Action.HOLD, Reason.UNSEEN)
+        return pruned(ref, live, Action.HOLD, Reason.UNSEEN)
     if ref.kind in RELEASED_KINDS:
-        return _change(ref, live, Action.UPDATE, Reason.RELEASED)
+        return pruned(ref, live, Action.UPDATE, Reason.RELEASED)
     if is_queue(ref) and (count := holding_count(live)):
         return _decide_used(ref, live, left, count)
-    return _change(ref, live, Action.DELETE, Reason.GONE, *_pending(ref, live))
+    return pruned(ref, live, Action.DELETE, Reason.GONE, *_pending(ref, live))
 
 
 def _decide_used(ref: Ref, live: Manifest, left: _PruneCandidates, count: int) -> Change:
     queue = ref.name if ref.kind == "ClusterQueue" else as_text(at(live, "spec", "clusterQueue"))
     if queue in left.drained:
-        drained = _change(ref, live, Action.DELETE, Reason.GONE, f"{count} workloads are evicted first")
+        drained = pruned(ref, live, Action.DELETE, Reason.GONE, f"{count} workloads are evicted first")
         return drained._replace(is_drained=True)
     if ref.kind == "LocalQueue" and (why := why_jobs_end_with(live, left.view)):
-        return _change(ref, live, Action.HOLD, Reason.IN_USE, f"{why}; it is deleted when they have ended")
+        return pruned(ref, live, Action.HOLD, Reason.IN_USE, f"{why}; it is deleted when they have ended")
     note = f"{count} workloads hold its quota; it takes no new ones, and is deleted when they have ended"
     note += "; to evict them, set drainOnDelete before you remove the queue" if ref.kind == "ClusterQueue" else ""
     policy = at(live, "spec", FIELD)
     if policy in HELD:
-        return _change(ref, live, Action.HOLD, Reason.IN_USE, note)
-    stopped = _change(ref, live, Action.UPDATE, Reason.STOPPED, note)
+        return pruned(ref, live, Action.HOLD, Reason.IN_USE, note)
+    stopped = pruned(ref, live, Action.UPDATE, Reason.STOPPED, note)
     return stopped._replace(fields=(FieldChange(f"spec.{FIELD}", policy, HOLD, Cause.SPEC),))
 
 
@@ -197,7 +197,8 @@ def _is_drained(ref: Ref, live: Manifest) -> bool:
     return ref.kind == "ClusterQueue" and is_asked and not live["metadata"].get("deletionTimestamp")
 
 
-def _change(ref: Ref, live: Manifest, action: Action, reason: Reason, *notes: str) -> Change:
+def pruned(ref: Ref, live: Manifest, action: Action, reason: Reason, *notes: str) -> Change:
+    """A change of an object that is no longer desired."""
     metadata = live["metadata"]
     return Change(
         ref,

@@ -27,6 +27,8 @@ SOURCE = "kfleet.dev/source"
 DIGESTS = "addresses.kfleet.dev"
 HOME = "kfleet.dev/home"
 TOOL = "kfleet"
+# A separate field manager, so that the controller's status does not count as a desired object of the fleet.
+STATUS_MANAGER = "kfleet-status"
 TOOL_VERSION = f"{TOOL}/v1"
 
 
@@ -44,6 +46,11 @@ class SetName:
     @property
     def path(self) -> str:
         return f"/api/v1/namespaces/{self.namespace}/configmaps/{self.name}"
+
+    @property
+    def status_path(self) -> str:
+        """The path of the ConfigMap in which the controller reports."""
+        return f"{self.path}-status"
 
     @property
     def namespace_path(self) -> str:
@@ -151,7 +158,13 @@ def read_digests(namespace: Manifest | None, name: SetName) -> frozenset[str]:
 
 def digests_manifest(name: SetName, digests: frozenset[str]) -> Manifest:
     annotations = {name.digests: ",".join(sorted(digests))}
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name.namespace, "annotations": annotations}}
+    namespace = bare_namespace(name)
+    return {**namespace, "metadata": {**namespace["metadata"], "annotations": annotations}}
+
+
+def bare_namespace(name: SetName) -> Manifest:
+    """The Namespace with nothing in it: applied, it releases the annotation."""
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name.namespace}}
 
 
 def parent_manifest(name: SetName, inventory: Inventory, cluster: ClusterName, cluster_uid: str) -> Manifest:

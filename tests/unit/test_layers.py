@@ -13,7 +13,7 @@ ROOT = Path(reconciler.__file__).parent
 ENGINE = {"errors", "objects", "quantity", "text", "spec", "kueue", "snapshot", "render", "state", "plan", "report"}
 ENGINE |= {"lint", "admission", "diff", "view", "why", "effects", "scheduling"}
 FEATURES = {"capacity", "multikueue", "kubestellar", "kueue_config", "skypilot", "flux", "monitoring"}
-FEATURES |= {"importer", "doctor"}
+FEATURES |= {"importer", "doctor", "uninstall"}
 OUTER = {"clients", "apply", "pipeline", "controller", "cli", "sandbox", "simulate", "web"}
 # Files that still break the rule: those that put the features together, and those that ask clusters themselves.
 KNOWS_FEATURES = {
