@@ -57,8 +57,27 @@ def is_answer(found: Mapping[str, Any], path: str) -> bool:
         return found.get("kind") == "APIResourceList" and _has_kinds(found.get("resources"))
     if "/" not in path[kind.end() :]:
         return True  # a collection: `is_list`
+    return _name_of(found) in unquote(path).split("/")
+
+
+def is_reply(found: Mapping[str, Any], method: str, path: str, body: object) -> bool:
+    """Whether a 200 to a write has the shape of what was written: its kind, and its name where it has one.
+
+    What a proxy answers must not read as written: without its lease kfleet would write beside another replica.
+    """
+    sent = body if isinstance(body, Mapping) else {}
+    if method == "DELETE" and found.get("kind") == "Status":
+        return True
+    kind = None if method == "DELETE" else sent.get("kind")
+    if kind is not None and found.get("kind") != kind:
+        return False
+    wanted = (sent.get("metadata") or {}).get("name") if method == "POST" else path.partition("?")[0]
+    return not wanted or _name_of(found) in unquote(wanted).split("/")
+
+
+def _name_of(found: Mapping[str, Any]) -> Any:
     metadata = found.get("metadata")
-    return isinstance(metadata, dict) and metadata.get("name") in unquote(path).split("/")
+    return metadata.get("name") if isinstance(metadata, dict) else None
 
 
 def _has_kinds(resources: Any) -> bool:

@@ -25,6 +25,7 @@ from reconciler.clients.connection import (
     is_answer,
     is_list,
     is_not_found,
+    is_reply,
     refusal,
 )
 from reconciler.clients.login import ClusterLogin
@@ -271,9 +272,14 @@ class ApiServer:
         headers = {"Accept": accept, "Content-Type": content_type}
         answer = self._answer(method, path + (f"?{urlencode(query)}" if query else ""), headers, body)
         found = decoded(answer.data)
-        if found is None or answer.status >= 300 or (path.startswith(("/api/", "/apis/")) and "kind" not in found):
+        if found is None or answer.status >= 300 or not self._is_answered(found, method, path, body):
             raise self._no_api_server(f"{method} {path}: {answer.status}", status=answer.status)
         return found
+
+    def _is_answered(self, found: Mapping[str, Any], method: str, path: str, body: object) -> bool:
+        if not path.startswith(("/api/", "/apis/")):
+            return True
+        return "kind" in found and (method == "GET" or is_reply(found, method, path, body))
 
     def _no_api_server(self, request: str, *, status: int = 0) -> ClusterError:
         """The error for a response that is not an API server's, such as that of a proxy that requires a login."""

@@ -143,15 +143,33 @@ def test_fleet_whose_manager_cannot_be_reached_is_not_written(wide_live_fleet: L
     assert wide_live_fleet.members("worker1") == {}
 
 
-def test_renewals_that_fail_do_not_cost_the_lease(live_fleet: LiveFleet) -> None:
+LOGIN_PAGE = Fault(Deed.ANSWER, "/leases", "POST|PUT", status=200, page='{"kind": "Login", "metadata": {}}', times=3)
+BROKEN = Fault(Deed.ANSWER, "/leases/", "GET|PUT", status=500, times=3)
+
+
+@pytest.mark.parametrize("fault", [BROKEN, LOGIN_PAGE], ids=["500", "200 of a proxy"])
+def test_renewals_that_fail_do_not_cost_the_lease(live_fleet: LiveFleet, fault: Fault) -> None:
     with proxied(live_fleet.sandbox, "worker1") as proxy:
         port = live_fleet.through(proxy)
         with held_lease(port, lease_name(live_fleet), "me") as lost:
             first = lease_of(live_fleet)["spec"]["renewTime"]
-            proxy.inject(Fault(Deed.ANSWER, "/leases/", "GET|PUT", status=500, times=3))
+            proxy.inject(fault)
             eventually(lambda: lost.is_set() or lease_of(live_fleet)["spec"]["renewTime"] != first)
             assert not lost.is_set()
         port.close()
+
+
+def test_lease_that_only_a_proxy_has_taken_is_not_held(live_fleet: LiveFleet) -> None:
+    with proxied(live_fleet.sandbox, "worker1") as proxy:
+        port = live_fleet.through(proxy)
+        proxy.inject(LOGIN_PAGE)
+        with (
+            pytest.raises(ClusterError, match="does not answer like an API server"),
+            held_lease(port, lease_name(live_fleet), "me"),
+        ):
+            raise AssertionError("no server has this lease")
+        port.close()
+    assert live_fleet.api().find(lease_name(live_fleet).path) is None
 
 
 def test_lease_is_renewed_while_everything_else_is_slow(live_fleet: LiveFleet) -> None:

@@ -1,6 +1,7 @@
 """Addresses at which something answers, or takes connections, that is no API server."""
 
 import contextlib
+import json
 import logging
 import socket
 import ssl
@@ -35,12 +36,15 @@ def answering(status: int, body: bytes) -> Iterator[ApiServer]:
     """A connection to a server that has one answer for everybody."""
 
     class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+        def _answer(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
             self.send_response(status)
             self.send_header("Location", "/login")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
+
+        do_GET = do_PATCH = do_POST = do_DELETE = _answer  # noqa: N815  (names that the base class calls)
 
         def log_message(self, *_: Any) -> None:
             return
@@ -119,6 +123,51 @@ def test_200_of_another_shape_says_nothing_about_an_object_or_a_kind(body: bytes
             assert raised.value.status != 404
         with pytest.raises(ClusterError, match="does not answer like an API server"):
             port.kinds("kueue.x-k8s.io/v1beta2")
+
+
+REVIEW = {"kind": "SelfSubjectRulesReview", "spec": {}}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"kind": "Login"}',
+        b'{"kind": "Login", "metadata": {"name": "login"}}',
+        b'{"kind": "Secret", "metadata": {"name": "other"}}',
+        b'{"kind": "Secret", "metadata": null}',
+    ],
+)
+def test_200_of_another_shape_is_not_the_answer_to_a_write(body: bytes) -> None:
+    """Else a lease would be held, an inventory widened or a queue stopped that is not."""
+    path, secret = "/api/v1/namespaces/a/secrets/b", {"kind": "Secret", "metadata": {"name": "b"}}
+    with answering(200, body) as port:
+        for write in (
+            lambda: port.apply_at(path, secret, manager="kfleet", is_forced=False, is_dry_run=True),
+            lambda: port.patch(path, {"metadata": {"labels": {}}}),
+            lambda: port.json_patch(path, []),
+            lambda: port.delete(path),
+            lambda: port.post("/api/v1/namespaces/a/secrets", secret),
+            lambda: port.post("/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", REVIEW),
+        ):
+            with pytest.raises(ClusterError, match="does not answer like an API server"):
+                write()
+
+
+@pytest.mark.parametrize(
+    ("method", "answer"),
+    [
+        ("DELETE", {"kind": "Status", "status": "Success"}),
+        ("DELETE", {"kind": "Secret", "metadata": {"name": "b"}}),
+        ("PATCH", {"kind": "Secret", "metadata": {"name": "b"}}),
+    ],
+)
+def test_200_of_an_api_server_is_the_answer_to_a_write(method: str, answer: Any) -> None:
+    path = "/api/v1/namespaces/a/secrets/b"
+    with answering(200, json.dumps(answer).encode()) as port:
+        if method == "DELETE":
+            port.delete(path, uid="1")
+        else:
+            assert port.patch(f"{path}/status", {"status": {}}) == answer
 
 
 @pytest.mark.parametrize("groups", [b"", b', "items": null', b', "items": ["x"]'])
