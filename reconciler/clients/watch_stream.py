@@ -10,9 +10,9 @@ from enum import Enum, auto
 from typing import Any
 from urllib.parse import urlencode
 
-import orjson
 import urllib3
 
+from reconciler.clients.connection import NO_API_SERVER, decoded
 from reconciler.clients.kubernetes import ApiServer
 from reconciler.clients.login import new_pool
 from reconciler.errors import ClusterError
@@ -91,7 +91,16 @@ def _events(
     rest = b""
     for chunk in answer.stream(amt=None if answer.chunked else 2**16):
         *lines, rest = (rest + chunk).split(b"\n")
-        yield from (orjson.loads(line) for line in lines if line)
+        yield from (_event(server, path, line) for line in lines if line)
+
+
+def _event(server: ApiServer, path: str, line: bytes) -> dict[str, Any]:
+    """One line of a watch. A gateway may put something else there: then the watch counts as broken."""
+    found = decoded(line) or {}
+    item = found.get("object")
+    if "type" not in found or not isinstance(item, dict) or not isinstance(item.get("metadata"), dict):
+        raise ClusterError(server.cluster, f"watch of {path}: {server.access.server} {NO_API_SERVER}")
+    return found
 
 
 class Watch(Enum):

@@ -29,6 +29,7 @@ class Deed(StrEnum):
     CLOSE = "close the connection"
     HOLD = "keep the request until it is let go"
     HOLD_ANSWER = "pass the request on, and keep the answer"
+    CUT = "pass the request on, and break off in the middle of the answer"
     STALL = "begin a watch, and pass nothing of it on"
 
 
@@ -43,6 +44,7 @@ class Fault:
     reason: str = ""
     retry_after: str = ""
     page: str = ""  # what is answered in place of a Status, as a load balancer does
+    form: str = "text/html"  # of the page
     after: int = 0
     times: int = 1
     is_dry_run: bool = False
@@ -166,19 +168,24 @@ class _Handler(BaseHTTPRequestHandler):
         elif fault is None:
             self._forward(body)
         elif fault.deed is Deed.ANSWER:
-            body, kind = (fault.page.encode(), "text/html") if fault.page else (_refusal(fault), "application/json")
+            body, kind = (fault.page.encode(), fault.form) if fault.page else (_refusal(fault), "application/json")
             self._answer(fault.status, body, kind, fault.retry_after)
         elif fault.deed is Deed.HOLD_ANSWER:
             self._forward(body, self.server.proxy.hold)
+        elif fault.deed is Deed.CUT:
+            self._forward(body, is_cut=True)
         elif fault.deed is Deed.HOLD and self.server.proxy.hold():
             self._forward(body)
         else:
             self.close_connection = True
 
-    def _forward(self, body: bytes, before_answer: Callable[[], Any] = lambda: None) -> None:
+    def _forward(self, body: bytes, before_answer: Callable[[], Any] = lambda: None, *, is_cut: bool = False) -> None:
         answer = self.server.proxy.forward(self.command, self.path, self._headers(), body)
         before_answer()
-        self._answer(answer.status, answer.data, answer.headers.get("Content-Type", ""))
+        size = len(answer.data)
+        half = answer.data[: size // 2] if is_cut else answer.data
+        self._answer(answer.status, half, answer.headers.get("Content-Type", ""), size=size)
+        self.close_connection |= is_cut
 
     def _pass_events(self, *, is_stalled: bool) -> None:
         answer = self.server.proxy.follow(self.path, self._headers())
@@ -200,10 +207,12 @@ class _Handler(BaseHTTPRequestHandler):
         passed_on = {name: self.headers[name] for name in _PASSED_ON if self.headers.get(name)}
         return {**passed_on, **self.server.proxy.cluster.access.headers}
 
-    def _answer(self, status: int, body: bytes, content_type: str, retry_after: str = "") -> None:
+    def _answer(
+        self, status: int, body: bytes, content_type: str, retry_after: str = "", *, size: int | None = None
+    ) -> None:
         self.send_response(status)
         self.send_header("Content-Type", content_type)
-        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Length", str(len(body) if size is None else size))
         if retry_after:
             self.send_header("Retry-After", retry_after)
         self.end_headers()
