@@ -20,7 +20,7 @@ from reconciler.plan.model import Action, Cause, Change, FieldChange, Plan, Reas
 from reconciler.render.model import Leaving, wave_of
 from reconciler.render.queues import DRAIN
 from reconciler.spec.kubestellar import ADMISSION_GROUP, API_GROUP, GUARD, POLICY_KIND
-from reconciler.state.applyset import is_member
+from reconciler.state.applyset import is_member, kind_key
 from reconciler.state.model import ClusterView
 from reconciler.state.queues import FIELD, HOLD, is_queue, is_stopped
 
@@ -187,9 +187,13 @@ def _pending(ref: Ref, live: Manifest) -> Iterator[str]:
 
 
 def _is_unlisted(ref: Ref, view: ClusterView) -> bool:
-    """Whether a kind that may refer to the object is served but could not be listed."""
+    """Whether a kind that may refer to the object exists but could not be listed.
+
+    One that the fleet has objects of exists also where the server does not name it for a while.
+    """
     kinds = {(GROUP, kind) for kind in REFERRERS.get(ref.kind, ())}
-    return any(kind in view.served and kind not in view.listed for kind in kinds)
+    known = view.served.keys() | {kind_key(text) for text in (view.inventory.kinds if view.inventory else ())}
+    return any(kind in known and kind not in view.listed for kind in kinds)
 
 
 def _is_drained(ref: Ref, live: Manifest) -> bool:

@@ -8,6 +8,7 @@ from reconciler.plan.model import Action, Change, Plan, Reason
 from reconciler.plan.prune import members_of, plan_prune
 from reconciler.render.compute import compute_desired
 from reconciler.render.model import Leaving
+from reconciler.state.applyset import Inventory
 from reconciler.state.observe import needed_kinds
 from reconciler.state.queues import HOLD
 from tests.builders import local_queue, native
@@ -276,6 +277,16 @@ def test_prune_keeps_what_a_kind_may_refer_to_that_could_not_be_listed() -> None
     blind = replace(view, served={key: (kind,)}, listed=view.listed - {key})
     found = {str(change.ref): change.reason for change in plan_prune(blind, (), ())}
     assert found == {NIGHT: Reason.GONE, "hub/ResourceFlavor/cpu": Reason.UNSEEN}
+
+
+def test_prune_keeps_what_a_kind_may_refer_to_that_is_not_served_for_a_while() -> None:
+    """Its objects are still there: the server is just starting, or the definition is being replaced."""
+    (cluster,) = SPEC.clusters
+    view = view_of(SPEC, cluster, applied_clusters(SPEC))
+    key, inventory = ("kueue.x-k8s.io", "LocalQueue"), Inventory(kinds=frozenset({"LocalQueue.kueue.x-k8s.io"}))
+    blind = replace(view, served={}, listed=view.listed - {key}, inventory=inventory)
+    found = {str(change.ref): change.reason for change in plan_prune(blind, (), ())}
+    assert found[NIGHT] is Reason.UNSEEN
 
 
 def test_look_needs_the_kinds_that_may_refer_to_what_goes() -> None:
