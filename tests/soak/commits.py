@@ -10,7 +10,7 @@ from tests.soak.wanted import KUBESTELLAR, MANAGER, MULTIKUEUE, SENT, WORKERS, W
 
 # One that is there while something is tried that must not touch it.
 LONG_JOB = 40
-ANOTHER_MANAGER, SECOND_NAME = Refused.MANAGED.value, Refused.SHARED.value
+ANOTHER_MANAGER, SECOND_NAME, ANOTHER_SERVER = Refused.MANAGED.value, Refused.SHARED.value, Refused.MOVED.value
 
 
 def commit_share(walk: Walk) -> None:
@@ -81,37 +81,39 @@ def dissolve(walk: Walk) -> None:
 def _lose_manager(walk: Walk, changed: Wanted, how: str) -> None:
     if walk.frozen or walk.killed or walk.wanted.workers != WORKERS or walk.wanted.drains:
         return
-    record, before = JobRecord(f"{walk.fleet}-{SENT[0]}", walk.next_name(), MANAGER), walk.wanted
+    record = JobRecord(f"{walk.fleet}-{SENT[0]}", walk.next_name(), MANAGER)
     walk.heal()
     if not walk.submit_job(record, 1, LONG_JOB) or not _await_running(walk, record):
         return
-    walk.write(changed)
-    if walk.controller is None:
-        code, text = walk.kfleet("apply", *HASTY)
-        walk.say(f"apply {how}: exit {code}")
-        if code != 3 or ANOTHER_MANAGER not in text:
-            walk.recorder.report(f"apply {how} while jobs run: exit {code}\n{text}")
-    else:
-        time.sleep(6)
-        walk.say(f"for a moment git was {how}")
-    walk.write(before)
+    _try_refused(walk, changed, f"{how} while jobs run", ANOTHER_MANAGER)
 
 
 def add_second_name(walk: Walk) -> None:
     """A cluster of the fleet gets a second name, says git: that is refused, and changes nothing."""
+    shared = walk.chance.choice((MANAGER, *walk.wanted.workers))
+    _try_refused(walk, replace(walk.wanted, second_name_of=shared), f"with a second name of {shared}", SECOND_NAME)
+
+
+def swap_workers(walk: Walk) -> None:
+    """Each worker has the access of the other one, says git: that is refused, and changes nothing."""
+    if walk.wanted.workers == WORKERS:
+        _try_refused(walk, replace(walk.wanted, is_swapped=True), "with the workers swapped", ANOTHER_SERVER)
+
+
+def _try_refused(walk: Walk, changed: Wanted, how: str, problem: str) -> None:
     if walk.frozen or walk.killed:
         return
-    before, shared = walk.wanted, walk.chance.choice((MANAGER, *walk.wanted.workers))
+    before = walk.wanted
     walk.heal()
-    walk.write(replace(walk.wanted, second_name_of=shared))
+    walk.write(changed)
     if walk.controller is None:
         code, text = walk.kfleet("apply", *HASTY)
-        walk.say(f"apply with a second name of {shared}: exit {code}")
-        if code != 3 or SECOND_NAME not in text:
-            walk.recorder.report(f"apply with a second name of {shared}: exit {code}\n{text}")
+        walk.say(f"apply {how}: exit {code}")
+        if code != 3 or problem not in text:
+            walk.recorder.report(f"apply {how}: exit {code}\n{text}")
     else:
-        time.sleep(4)
-        walk.say(f"{shared} had a second name in git for a moment")
+        time.sleep(5)
+        walk.say(f"for a moment git was {how}")
     walk.write(before)
 
 

@@ -37,25 +37,25 @@ STEPS: dict[Step, int] = {
     Walk.break_answers: 5,
     Walk.heal: 2,
     Walk.freeze: 1,
-    Walk.thaw: 1,
+    Walk.kill_server: 1,
+    Walk.thaw: 2,
     Walk.jump_clock: 1,
     commits.exchange_roles: 1,
     commits.dissolve: 1,
     commits.add_second_name: 1,
+    commits.swap_workers: 1,
     Walk.restart_kueue: 1,
     Walk.wait: 2,
 }
 # With KubeStellar nobody keeps trying to place a job but kfleet, and parts of KubeStellar fail as well.
 CARRIED_STEPS: dict[Step, int] = {
-    **{step: weight for step, weight in STEPS.items() if step not in {commits.commit_flavor, commits.exchange_roles}},
+    **{step: weight for step, weight in STEPS.items() if step is not commits.exchange_roles},
     Walk.apply: 11,
     Walk.submit: 9,
     Walk.submit_labelled: 1,
     commits.commit_worker: 3,
     commits.commit_dispatch: 3,
-    Walk.kill_server: 1,
     Walk.restart_carrier: 2,
-    Walk.thaw: 2,
 }
 
 

@@ -48,7 +48,7 @@ REASONS = {403: "Forbidden", 500: "InternalError", 503: "ServiceUnavailable", 42
 def random_fault(chance: random.Random, paths: tuple[str, ...] = PATHS) -> Fault:
     methods = chance.choice(("GET", "GET", WRITES, ".*"))
     path, times = chance.choice(paths), chance.choice((1, 2, 5, 30))
-    deed = chance.choice((Deed.ANSWER, Deed.ANSWER, Deed.ANSWER, Deed.CLOSE, Deed.HOLD))
+    deed = chance.choice((Deed.ANSWER, Deed.ANSWER, Deed.ANSWER, Deed.CLOSE, Deed.CUT, Deed.HOLD, Deed.HOLD_ANSWER))
     if deed is not Deed.ANSWER:
         return Fault(deed, path, methods, times=times)
     status = chance.choice((*PAGES, *REASONS))

@@ -26,7 +26,7 @@ from tests.soak import clock
 from tests.soak.foreign import Key
 from tests.soak.misfortune import CARRIED_PATHS, PATHS, random_fault
 from tests.soak.record import JobRecord, Recorder, RunsOn
-from tests.soak.wanted import EXTRA, LOCAL, MANAGER, NODE_CPUS, SENT, WORKERS, Access, Wanted
+from tests.soak.wanted import EXTRA, LOCAL, LOCAL_CPUS, MANAGER, NODE_CPUS, SENT, WORKERS, Access, Wanted
 from tests.support import kfleet_program, revive
 
 AUTHOR = Actor("Walker", "walker@example.org")
@@ -79,10 +79,18 @@ class Walk:
         return self.commits[0].is_downsynced
 
     def least_quota(self, cluster: str, queue: str, runs_on: RunsOn) -> float:
-        """What the nodes carry of the workers that every commit so far wanted, and of those with jobs of the queue."""
-        if queue not in SENT or self.is_renaming:
+        """What the nodes carry of the workers that every commit so far wanted, and of those with jobs of the queue.
+
+        Where a flavor got another name, a queue has less of the new one until the jobs with the old one have ended;
+        on a manager of MultiKueue no quota depends on it.
+        """
+        if self.is_renaming and (cluster != MANAGER or self.is_downsynced):
             return 0
         counted = [worker for worker in WORKERS if self._is_counted(worker, queue, runs_on)]
+        if queue == LOCAL:
+            return LOCAL_CPUS if cluster in counted else 0
+        if queue not in SENT:
+            return 0
         share = min(commit.share for commit in self.commits)
         nodes = len(counted) if cluster == MANAGER else int(cluster in counted)
         return nodes * NODE_CPUS * share / 100 - 0.001

@@ -21,6 +21,7 @@ MULTIKUEUE, KUBESTELLAR = "multikueue", "kubestellar"
 SENT = ("alpha", "beta")
 # A queue whose jobs are submitted on the worker itself.
 LOCAL = "local"
+LOCAL_CPUS = 4
 EXTRA = "extra"
 # Another name of a cluster that the fleet has already.
 SECOND = "second"
@@ -38,7 +39,8 @@ class Access:
 class Wanted:
     """One commit. A queue that `is_draining` evicts its jobs where it changes its dispatch.
 
-    A fleet that `is_dissolved` has no manager: each of its clusters is on its own.
+    A fleet that `is_dissolved` has no manager: each of its clusters is on its own. Where it `is_swapped` the access of
+    each worker leads to the other one.
     """
 
     workers: tuple[str, ...] = WORKERS
@@ -51,6 +53,7 @@ class Wanted:
     manager: str = MANAGER
     second_name_of: str = ""
     is_dissolved: bool = False
+    is_swapped: bool = False
 
     @property
     def queues(self) -> tuple[str, ...]:
@@ -80,15 +83,17 @@ class Wanted:
         flavor = f"{fleet}-{self.flavor}"
         return [
             fleet_document(fleet, policy={"prune": {"maxDeletes": 1000, "maxPercent": 100}}),
-            *(self._cluster(name, accesses[name]) for name in (MANAGER, *self.workers)),
+            *(self._cluster(name, accesses) for name in (MANAGER, *self.workers)),
             *self._second_name(accesses),
             observed_flavor(flavor, "nodes", clusters={"names": list(self.servers)}),
             *(self._queue(fleet, name, flavor) for name in self.queues),
             *(main_tenant(f"{fleet}-{name}", f"{fleet}-{name}") for name in self.queues),
         ]
 
-    def _cluster(self, name: str, access: Access) -> Document:
-        found = {"kubeconfig": str(access.kubeconfig), "context": name}
+    def _cluster(self, name: str, accesses: Mapping[str, Access]) -> Document:
+        context = dict(zip(WORKERS, reversed(WORKERS), strict=True)).get(name, name) if self.is_swapped else name
+        access = accesses[context]
+        found = {"kubeconfig": str(access.kubeconfig), "context": context}
         if self.is_dissolved or name == self.manager:
             return cluster_document(name, "standalone" if self.is_dissolved else "manager", access=found)
         drain = self.drains.get(name, False)
@@ -102,7 +107,7 @@ class Wanted:
 
     def _queue(self, fleet: str, name: str, flavor: str) -> Document:
         """Two queues that share a cohort, one of which may take back what it lent; the others are on their own."""
-        quota = {"cpu": f"{self.share}%" if name in SENT else "4"}
+        quota = {"cpu": f"{self.share}%" if name in SENT else str(LOCAL_CPUS)}
         if name not in SENT or self.is_dissolved:
             return open_queue(f"{fleet}-{name}", flavor, quota, dispatch="none")
         preemption = {"reclaimWithinCohort": "Any"} if name == SENT[1] else {}
