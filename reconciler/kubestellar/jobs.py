@@ -12,7 +12,7 @@ from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.kueue.resources import pod_amounts
 from reconciler.objects import ClusterName, Manifest, Ref
 from reconciler.spec.kubestellar import CLUSTER_LABEL, KNOWN_KINDS, DownsyncKind, check_of, policy_name
-from reconciler.spec.model import Flavor, FleetSpec
+from reconciler.spec.model import FleetSpec
 
 ENDS = {
     "Complete": Progress.COMPLETE,
@@ -114,8 +114,10 @@ def owner_of(workload: Manifest) -> JobOwner | None:
     return JobOwner(group if slash else "", *(as_text(found.get(key)) for key in ("kind", "name", "uid")))
 
 
-def read_job(spec: FleetSpec, ref: Ref, job: Manifest | None, workload: Manifest | None) -> QueuedJob:
-    """A job and its Workload, of which one may be missing."""
+def read_job(
+    spec: FleetSpec, ref: Ref, job: Manifest | None, workload: Manifest | None, live: Iterable[Manifest] = ()
+) -> QueuedJob:
+    """A job and its Workload, of which one may be missing. `live` are the ResourceFlavors on the manager."""
     queue = as_text(at(workload, "status", "admission", "clusterQueue"))
     check, placed = _check_of(workload, queue), read_placed(job)
     # A job that Kueue runs on the manager, or for which no check asks for a cluster, must not run on a worker too.
@@ -125,7 +127,7 @@ def read_job(spec: FleetSpec, ref: Ref, job: Manifest | None, workload: Manifest
         ref,
         as_text(at(workload, "metadata", "name")),
         queue,
-        _pod_sets(spec, workload),
+        _pod_sets({**_live_flavors(live), **_flavors(spec)}, workload),
         has_quota=_is_true(workload, "QuotaReserved") and is_waiting,
         finished_at=_time_of(workload, "Finished"),
         is_reported=_has_ended(job),
@@ -169,8 +171,29 @@ def _other_checks(workload: Manifest | None, own: Mapping[str, object] | None) -
     return f"it waits for check {' and '.join(names)}" if names else ""
 
 
-def _pod_sets(spec: FleetSpec, workload: Manifest | None) -> tuple[JobPodSet, ...]:
-    flavors = {flavor.name: flavor for flavor in spec.flavors}
+@dataclass(frozen=True, slots=True)
+class _FlavorNodes:
+    """How pods get to the nodes of a flavor."""
+
+    labels: Mapping[str, str]
+    tolerations: tuple[Manifest, ...]
+
+
+def _flavors(spec: FleetSpec) -> Mapping[str, _FlavorNodes]:
+    return {flavor.name: _FlavorNodes(flavor.node_labels, flavor.tolerations) for flavor in spec.flavors}
+
+
+def _live_flavors(live: Iterable[Manifest]) -> Mapping[str, _FlavorNodes]:
+    """A flavor that is no longer in git: jobs with its quota still belong on its nodes."""
+    found = {}
+    for one in live:
+        labels = {key: as_text(value) for key, value in as_map(at(one, "spec", "nodeLabels")).items()}
+        tolerations = tuple(map(as_map, as_list(at(one, "spec", "tolerations"))))
+        found[as_text(at(one, "metadata", "name"))] = _FlavorNodes(labels, tolerations)
+    return found
+
+
+def _pod_sets(flavors: Mapping[str, _FlavorNodes], workload: Manifest | None) -> tuple[JobPodSet, ...]:
     assigned = {
         as_text(at(one, "name")): sorted({as_text(name) for name in as_map(at(one, "flavors")).values()})
         for one in as_list(at(workload, "status", "admission", "podSetAssignments"))
@@ -178,10 +201,10 @@ def _pod_sets(spec: FleetSpec, workload: Manifest | None) -> tuple[JobPodSet, ..
     return tuple(_pod_set(one, flavors, assigned.get(as_text(one.get("name")), [])) for one in _sets(workload))
 
 
-def _pod_set(pods: Manifest, flavors: Mapping[str, Flavor], assigned: list[str]) -> JobPodSet:
+def _pod_set(pods: Manifest, flavors: Mapping[str, _FlavorNodes], assigned: list[str]) -> JobPodSet:
     pod = as_map(at(pods, "template", "spec"))
     own = [flavors[name] for name in assigned if name in flavors]
-    labels = {key: value for flavor in own for key, value in flavor.node_labels.items()}
+    labels = {key: value for flavor in own for key, value in flavor.labels.items()}
     # With the operator that Kueue fills in, because it compares what a job tolerates with what it expects.
     tolerations = tuple({"operator": "Equal", **one} for flavor in own for one in flavor.tolerations)
     return JobPodSet(

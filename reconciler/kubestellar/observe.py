@@ -27,6 +27,7 @@ from reconciler.kubestellar.model import ClusterNodes, End, ObservedPlacements, 
 from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.kueue.resources import QUEUE_LABEL
+from reconciler.kueue.workloads import flavors_of
 from reconciler.objects import ClusterName, Gap, Manifest, Ref
 from reconciler.snapshot.model import Downsynced
 from reconciler.spec.enums import CapacitySource, Drain
@@ -153,7 +154,8 @@ def _look_at_manager(spec: FleetSpec, manager: Cluster, client: ClusterClient) -
     originals, kinds = _jobs_of(manager, client, _kinds_of(spec, every), uids)
     workloads = {ref: by_owner[uid] for ref, one in originals.items() if (uid := one["metadata"]["uid"]) in by_owner}
     strange = _strange_workloads(manager, meant, workloads.values())
-    jobs = tuple(read_job(spec, ref, originals[ref], workloads.get(ref)) for ref in originals)
+    flavors = _left_flavors(spec, client, meant)
+    jobs = tuple(read_job(spec, ref, originals[ref], workloads.get(ref), flavors) for ref in originals)
     jobs += tuple(read_job(spec, ref, None, workload) for ref, workload in strange.items())
     inactive = {name: checks.get(name, {}) for name in wanted.values() if not _is_active(checks.get(name))}
     return _Found(
@@ -165,6 +167,13 @@ def _look_at_manager(spec: FleetSpec, manager: Cluster, client: ClusterClient) -
         inactive=inactive,
         closing=closing,
     )
+
+
+def _left_flavors(spec: FleetSpec, client: ClusterClient, workloads: Iterable[Manifest]) -> tuple[Manifest, ...]:
+    """The live flavors, where jobs have quota of one that is no longer in git."""
+    used = {name for workload in workloads for name in flavors_of(workload)}
+    is_left = bool(used - {flavor.name for flavor in spec.flavors})
+    return tuple(list_kueue(client, "ResourceFlavor")) if is_left else ()
 
 
 def _jobs_of(

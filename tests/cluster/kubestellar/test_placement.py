@@ -10,9 +10,18 @@ from reconciler.clients.kubernetes import ApiServer
 from reconciler.errors import ClusterError
 from reconciler.sandbox.fleet import Sandbox
 from tests import fast_yaml
-from tests.builders import Document, native
+from tests.builders import Document, native, observed_flavor
 from tests.cluster.accounts import account
-from tests.cluster.kubestellar.downsynced import NAMESPACE, QUEUE, WORKERS, Downsynced, documents, downsynced_job
+from tests.cluster.kubestellar.downsynced import (
+    MANY_DELETES,
+    NAMESPACE,
+    QUEUE,
+    SPOT,
+    WORKERS,
+    Downsynced,
+    documents,
+    downsynced_job,
+)
 from tests.cluster.kubestellar.status_addon import return_status
 from tests.cluster.live_fleet import KUEUE_ROOT, LiveFleet
 from tests.support import Kfleet, eventually
@@ -181,6 +190,32 @@ def test_preempted_job_leaves_the_worker_to_a_more_important_one(
     finally:
         downsynced.live_fleet.commit(*documents())
         assert downsynced.live_fleet.apply("--wait", "0").code == 0
+
+
+def renamed() -> tuple[Document, ...]:
+    """The same nodes by another flavor."""
+    gpus = {"cpu": "100%", "nvidia.com/gpu": "100%"}
+    quota = [{"flavor": "cheap", "resources": {"cpu": "100%"}}, {"flavor": "a100", "resources": gpus}]
+    _, *rest = documents(quota=quota)
+    return (observed_flavor("cheap", "nodes", nodeLabels=SPOT), *rest)
+
+
+def test_job_with_quota_of_a_flavor_that_got_another_name_goes_to_its_nodes(downsynced: Downsynced, name: str) -> None:
+    downsynced.submit(downsynced_job(name, cpu="1", seconds=3600))
+    eventually(lambda: downsynced.is_true(name, "QuotaReserved"))
+    downsynced.live_fleet.commit(*renamed(), policy=MANY_DELETES)
+    try:
+        assert downsynced.live_fleet.apply("--wait", "0").code in {0, 4}
+        cluster = downsynced.label(name)
+        assert cluster in WORKERS
+        eventually(lambda: downsynced.job(name, cluster))
+        hub = downsynced.job(name) or {}
+        assert hub["spec"]["template"]["spec"]["nodeSelector"] == SPOT
+        assert downsynced.is_true(name, "QuotaReserved")
+    finally:
+        downsynced.remove(name)
+        downsynced.live_fleet.commit(*documents(), policy=MANY_DELETES)
+        eventually(lambda: not (downsynced.live_fleet.apply("--wait", "0").code or downsynced.live_fleet.plan().code))
 
 
 WHERE = {"kubestellar.io/cluster": "worker1"}

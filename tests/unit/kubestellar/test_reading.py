@@ -21,7 +21,7 @@ from reconciler.kueue.resources import amount_of
 from reconciler.objects import ClusterName, Manifest, Ref
 from reconciler.quantity import parse
 from reconciler.spec.kubestellar import JOB, KNOWN_KINDS, Collectors, DownsyncKind, PolicyShape
-from tests.builders import asking, pod_spec
+from tests.builders import asking, native, pod_spec
 from tests.unit.kubestellar.queued_jobs import EAST, HUB, placement_spec
 
 REF = Ref(HUB, "batch", "Job", "team", "a")
@@ -68,6 +68,17 @@ def test_job_is_read_with_the_labels_of_its_flavor_and_its_own() -> None:
     assert pods.labels == {"class": "a100", "zone": "b"}
     assert pods.tolerations == ({"key": "own"},)
     assert found.preflight_issue == "" and found.placed is None and not found.is_finished
+
+
+def test_job_with_quota_of_a_flavor_that_left_git_still_belongs_on_its_nodes() -> None:
+    seen = admitted_workload(condition("QuotaReserved"))
+    seen["status"]["admission"]["podSetAssignments"][0]["flavors"] = {"cpu": "former"}
+    toleration = {"key": "gpu", "operator": "Exists"}
+    former = native("ResourceFlavor", "former", {"nodeLabels": {"class": "former"}, "tolerations": [toleration]})
+    other = native("ResourceFlavor", "a100", {"nodeLabels": {"class": "edited"}})
+    (pods,) = read_job(placement_spec(), REF, {"metadata": {}}, seen, (former, other)).pod_sets
+    assert pods.labels == {"class": "former", "zone": "b"}
+    assert pods.tolerations == ({"key": "own"}, toleration)
 
 
 @pytest.mark.parametrize(
