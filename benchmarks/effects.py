@@ -8,7 +8,7 @@ from typing import Any
 from reconciler.effects.find import find_effects
 from reconciler.objects import ClusterName, ref_of
 from reconciler.plan.model import Action, Change, ClusterPlan, Plan, Reason
-from reconciler.snapshot.objects import ClusterObjects, FleetObjects
+from reconciler.snapshot.model import ClusterObjects, FleetObjects
 from reconciler.spec.enums import Role
 from reconciler.spec.files import FleetFiles
 from reconciler.spec.model import FleetSpec

@@ -16,9 +16,9 @@ from reconciler.kueue.configuration import (
     read_configuration,
     read_settings,
 )
+from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.kinds import GROUP, KIND_BY_NAME, Kind, first_version
 from reconciler.kueue.reading import as_text, at
-from reconciler.kueue.upgrade import to_canonical
 from reconciler.kueue_config.observe import CONFIG_MAP, find_configuration, find_deployment, release_of
 from reconciler.objects import ClusterName, Manifest
 from reconciler.pipeline.observe import Connections

@@ -19,8 +19,7 @@ from reconciler.kueue.quota_tree import (
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.kueue.resources import amount_of
 from reconciler.objects import ClusterName, Manifest
-from reconciler.render.model import Desired
-from reconciler.render.served_version import offline_api
+from reconciler.render.model import Desired, offline_api
 from reconciler.spec.model import Cluster, FleetSpec
 
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"

@@ -14,10 +14,9 @@ from reconciler.objects import FIELD_MANAGER, Manifest
 from reconciler.plan.masking import masked_problem
 from reconciler.plan.model import Action, Change, Reason
 from reconciler.plan.outcome import Outcome
-from reconciler.state.manual_edits import drop_manual_owners, removals
+from reconciler.state.manual_edits import drop_manual_owners, moved_fields, removals
 from reconciler.state.queues import EVICT, HOLD, STOPPER, is_queue, letting_go, stopping
 from reconciler.state.release import release_operations
-from reconciler.state.takeover import moved_fields
 
 POLL = 0.1
 STOPPED_WITHIN = timedelta(seconds=30)

@@ -6,12 +6,19 @@ from datetime import timedelta
 
 from reconciler.kueue.reading import at
 from reconciler.kueue.resources import is_reserved
-from reconciler.kueue.syntax import problem_of_name
-from reconciler.lint.model import Remark, Rule, Severity
-from reconciler.lint.view import View
+from reconciler.kueue.structure import problem_of_name
+from reconciler.lint.model import Remark, Rule, Severity, View
 from reconciler.spec.document import Document, FieldPath
-from reconciler.spec.masterqueue import NOMINAL_DEFAULTS, MasterFlavor, MasterQueue, NatsFlavor
-from reconciler.spec.nats import bus_name, find_bus, has_login, logins_of
+from reconciler.spec.nats import (
+    NOMINAL_DEFAULTS,
+    MasterFlavor,
+    MasterQueue,
+    NatsFlavor,
+    bus_name,
+    find_bus,
+    has_login,
+    logins_of,
+)
 
 PUBLISHING_PERIOD = 30
 SHORTEST_TIMEOUT = timedelta(seconds=2 * PUBLISHING_PERIOD + 5)

@@ -10,10 +10,9 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
-from reconciler.capacity.buses import ObservedBus, listen
-from reconciler.capacity.cluster_metrics import find_metrics
 from reconciler.capacity.ledger import follow_buses, listening_time, merge, one_period
-from reconciler.capacity.message import flavor_name
+from reconciler.capacity.masterqueue import recall_pools
+from reconciler.capacity.message import ObservedBus, flavor_name, listen
 from reconciler.capacity.model import (
     EMPTY,
     CapacityObservation,
@@ -24,9 +23,8 @@ from reconciler.capacity.model import (
     SourceKey,
     in_order,
 )
-from reconciler.capacity.nodes import Node, count, look_at_nodes
-from reconciler.capacity.recovery import recall_pools
-from reconciler.capacity.report import find_unobserved
+from reconciler.capacity.nodes import Node, count, find_metrics, look_at_nodes
+from reconciler.capacity.quota import find_unobserved
 from reconciler.capacity.sources import Sources, find_sources, flavor_source, rules_for
 from reconciler.capacity.store import Kept, LedgerKey, find_ledger
 from reconciler.clients.kueue import list_kueue
@@ -38,7 +36,7 @@ from reconciler.quantity import ZERO, Quantity
 from reconciler.snapshot.model import LIVE_QUEUES, PoolKey, Usage, UsageKey
 from reconciler.spec.enums import CapacitySource
 from reconciler.spec.model import Cluster, Flavor, FleetSpec
-from reconciler.spec.roles import downsynced_queues, home_cluster
+from reconciler.spec.places import downsynced_queues, home_cluster
 
 Ports = Mapping[ClusterName, ClusterClient]
 MOST_NAMED = 5

@@ -9,9 +9,8 @@ from reconciler.capacity.model import SourceKey
 from reconciler.objects import ClusterName
 from reconciler.snapshot.model import FlavorKey, PoolKey
 from reconciler.spec.enums import CapacityPolicy, CapacitySource
-from reconciler.spec.masterqueue import NatsFlavor
 from reconciler.spec.model import Flavor, FleetSpec
-from reconciler.spec.nats import Bus, bus_name, find_bus
+from reconciler.spec.nats import Bus, NatsFlavor, bus_name, find_bus
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from reconciler.clients.protocols import ClusterClient
 from reconciler.errors import ClusterError
 from reconciler.objects import FIELD_MANAGER
 from reconciler.spec.document import Document
-from reconciler.spec.masterqueue import read_master_queue
 from reconciler.spec.model import FleetSpec
+from reconciler.spec.nats import read_master_queue
 from reconciler.spec.schema import check_schema
 
 COLLECTION = "/apis/vk.io/v1/masterqueues"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from reconciler.capacity.model import Entry, ObservedCapacity, SourceKey
-from reconciler.capacity.report import Objects, flavors_of_source, quotas_of
+from reconciler.capacity.quota import Objects, flavors_of_source, quotas_of
 from reconciler.capacity.sources import find_sources, flavor_source
 from reconciler.snapshot.model import FlavorKey
 from reconciler.spec.model import FleetSpec

@@ -14,7 +14,7 @@ from reconciler.clients.kubernetes import ApiServer
 from reconciler.errors import ClusterError, EdgeError
 from reconciler.kueue.configuration import KueueSettings
 from reconciler.kueue.frameworks import FRAMEWORKS
-from reconciler.kueue.syntax import problem_of_name
+from reconciler.kueue.structure import problem_of_name
 from reconciler.multikueue.token import KEY, ApiEndpoint, TokenRequestSpec, read_credential, with_token
 from reconciler.objects import ClusterName, Manifest
 from reconciler.plan.rbac import (

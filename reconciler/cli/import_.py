@@ -12,7 +12,7 @@ from reconciler.importer.collect import IMPORTED
 from reconciler.importer.compose import compose
 from reconciler.importer.model import ImportRequest, ObservedContexts
 from reconciler.importer.text import import_text, notes_of_import
-from reconciler.kueue.syntax import problem_of_name
+from reconciler.kueue.structure import problem_of_name
 from reconciler.pipeline.contexts import observe_contexts
 
 KINDS = (*IMPORTED, ("", "Namespace"))

@@ -13,7 +13,7 @@ import click
 from reconciler.cli.init_contexts import Contexts, InitChoice, choose, choose_standalones, distinct, read_contexts
 from reconciler.cli.init_texts import PRE_COMMIT, starter_files
 from reconciler.errors import EdgeError, KfleetError
-from reconciler.kueue.syntax import problem_of_name
+from reconciler.kueue.structure import problem_of_name
 from reconciler.spec.files import SCHEMA_FILE, SUFFIXES
 from reconciler.spec.schema_bundle import schema_text
 from reconciler.text import quote_value

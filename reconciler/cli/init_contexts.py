@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from reconciler.errors import EdgeError, KfleetError
-from reconciler.kueue.syntax import problem_of_name
+from reconciler.kueue.structure import problem_of_name
 from reconciler.spec.enums import Role
 from reconciler.spec.files import MAX_FILE_BYTES
 from reconciler.text import quote_value, suggest

@@ -11,7 +11,7 @@ import click
 
 from reconciler.capacity.codec import look_record
 from reconciler.capacity.model import Entry, ObservedCapacity
-from reconciler.capacity.report import quotas_of
+from reconciler.capacity.quota import quotas_of
 from reconciler.capacity.store import Kept
 from reconciler.cli.options import (
     load_or_stop,

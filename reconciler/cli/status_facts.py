@@ -11,7 +11,7 @@ from reconciler.pipeline.render import Rendered
 from reconciler.plan.make import Comparison
 from reconciler.plan.model import Plan
 from reconciler.spec.model import FleetSpec
-from reconciler.spec.roles import home_cluster
+from reconciler.spec.places import home_cluster
 from reconciler.state.applyset import SetName
 
 _SHOWN = ("revision", "result", "since", "problem", "refusedRevision")

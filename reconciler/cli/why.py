@@ -19,7 +19,7 @@ from reconciler.pipeline.named import observe_named
 from reconciler.pipeline.objects import observe_fleet_objects
 from reconciler.pipeline.observe import Connections
 from reconciler.spec.model import FleetSpec
-from reconciler.spec.roles import downsynced_queues
+from reconciler.spec.places import downsynced_queues
 from reconciler.text import suggest
 from reconciler.why.find import find_subjects, similar_names
 from reconciler.why.index import Stories, build_stories

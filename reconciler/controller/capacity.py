@@ -18,10 +18,9 @@ from reconciler.clients.protocols import BusClient, ClusterClient
 from reconciler.errors import ClusterError
 from reconciler.objects import ClusterName
 from reconciler.pipeline.capacity import ObserveOptions, open_buses, publish, refuse_unread
-from reconciler.spec.masterqueue import NatsFlavor
 from reconciler.spec.model import FleetSpec
-from reconciler.spec.nats import Bus
-from reconciler.spec.roles import home_cluster
+from reconciler.spec.nats import Bus, NatsFlavor
+from reconciler.spec.places import home_cluster
 
 PUBLISHED_EVERY = 30.0
 

@@ -40,7 +40,7 @@ from reconciler.plan.outcome import ClusterOutcome
 from reconciler.plan.prune import takes_away
 from reconciler.report.health import HealthIssue
 from reconciler.spec.model import FleetSpec
-from reconciler.spec.roles import home_cluster
+from reconciler.spec.places import home_cluster
 from reconciler.state.applyset import SetName
 
 log = logging.getLogger(__name__)

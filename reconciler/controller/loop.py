@@ -26,7 +26,7 @@ from reconciler.objects import ClusterName
 from reconciler.pipeline.apply import lease_name
 from reconciler.pipeline.load import Revision, Source
 from reconciler.spec.model import FleetSpec
-from reconciler.spec.roles import home_cluster
+from reconciler.spec.places import home_cluster
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from reconciler.controller.revisions import Followed
 from reconciler.errors import ClusterError
 from reconciler.plan.model import Reason
 from reconciler.spec.model import FleetSpec
-from reconciler.spec.roles import home_cluster
+from reconciler.spec.places import home_cluster
 from reconciler.state.applyset import STATUS_MANAGER, SetName
 from reconciler.text import counted
 

@@ -14,8 +14,7 @@ from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.objects import ClusterName
 from reconciler.quantity import NANO, Quantity, parse
-from reconciler.render.baseline import reference
-from reconciler.render.compute import compute_desired
+from reconciler.render.compute import compute_desired, reference
 from reconciler.render.model import DesiredObject
 from reconciler.snapshot.model import Observations
 from reconciler.spec.enums import CapacitySource

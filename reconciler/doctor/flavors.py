@@ -7,13 +7,13 @@ from reconciler.capacity.nodes import Node, read_node
 from reconciler.doctor.model import Diagnostic, DoctorFacts, Urgency
 from reconciler.doctor.queues import name_of
 from reconciler.importer.shapes import WITH_QUOTA
+from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.reading import as_list, as_map, as_text, at, read_quantity
 from reconciler.kueue.resources import as_tolerations, is_hard, is_tolerated
-from reconciler.kueue.upgrade import to_canonical
 from reconciler.objects import ClusterName, Manifest
 from reconciler.quantity import ZERO, Quantity
-from reconciler.snapshot.objects import ClusterObjects
+from reconciler.snapshot.model import ClusterObjects
 from reconciler.spec.enums import Role
 from reconciler.text import counted
 

@@ -6,12 +6,12 @@ from datetime import timedelta
 from reconciler.doctor.model import Diagnostic, DoctorFacts, Urgency
 from reconciler.doctor.queues import name_of
 from reconciler.kueue.configuration import ConfigurationError, KueueSettings, read_settings
+from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.frameworks import job_kinds
 from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.reading import as_list, as_text, at
-from reconciler.kueue.upgrade import to_canonical
 from reconciler.objects import ClusterName, Manifest
-from reconciler.snapshot.objects import ClusterObjects
+from reconciler.snapshot.model import ClusterObjects
 from reconciler.text import counted
 
 _SOON = timedelta(days=7)

@@ -9,7 +9,7 @@ from reconciler.importer.model import ObservedContexts
 from reconciler.importer.roles import FoundRoles
 from reconciler.kueue.kinds import KueueVersion, KueueVersionError, parse_version
 from reconciler.objects import ClusterName, Gap
-from reconciler.snapshot.objects import ClusterObjects
+from reconciler.snapshot.model import ClusterObjects
 
 
 class Urgency(StrEnum):

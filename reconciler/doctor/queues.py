@@ -8,7 +8,7 @@ from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.kueue.workloads import condition_of, has_condition
 from reconciler.objects import Manifest
-from reconciler.snapshot.objects import ClusterObjects
+from reconciler.snapshot.model import ClusterObjects
 from reconciler.text import counted, one_line, suggest
 from reconciler.why.index import ClusterIndex, build_stories
 from reconciler.why.model import State

@@ -6,12 +6,10 @@ Kueue 0.20 was not read in its sources. What is said about it is what its releas
 from collections.abc import Iterator
 
 from reconciler.doctor.model import Diagnostic, DoctorFacts, Urgency
-from reconciler.kueue.configuration import ConfigurationError, read_configuration
-from reconciler.kueue.configuration_rules import check_configuration
-from reconciler.kueue.feature_gates import refused_gates
+from reconciler.kueue.configuration import ConfigurationError, check_configuration, read_configuration, refused_gates
 from reconciler.kueue.kinds import GROUP, KIND_BY_NAME, NEWEST, KueueVersion, served_versions
 from reconciler.kueue.reading import as_map
-from reconciler.snapshot.objects import ClusterObjects
+from reconciler.snapshot.model import ClusterObjects
 
 WITHOUT_V1BETA1 = KueueVersion(0, 20)
 _OLD = "v1beta1"

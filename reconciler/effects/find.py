@@ -12,7 +12,7 @@ from reconciler.kueue.reading import as_text, at
 from reconciler.kueue.workloads import queue_of
 from reconciler.objects import ClusterName, Gap, Manifest, Ref
 from reconciler.plan.model import Change, ClusterPlan, Plan
-from reconciler.snapshot.objects import ClusterObjects, FleetObjects
+from reconciler.snapshot.model import ClusterObjects, FleetObjects
 from reconciler.spec.model import FleetSpec
 
 _ORDER = tuple(Impact)

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from reconciler.admission.state import AdmissionFacts, ClusterState, admission_settings, build_state
 from reconciler.effects.model import WRITES
 from reconciler.kueue.configuration import ConfigurationError, assumed_settings, read_configuration, read_settings
+from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.kinds import GROUP, first_version
 from reconciler.kueue.reading import as_list, as_map, as_text, at
-from reconciler.kueue.upgrade import to_canonical
 from reconciler.objects import ClusterName, Manifest, Ref
 from reconciler.plan.model import Action, Change
 from reconciler.scheduling.build import read_scheduler_settings
 from reconciler.scheduling.model import SchedulerSettings
-from reconciler.snapshot.objects import ClusterObjects
+from reconciler.snapshot.model import ClusterObjects
 
 WORKLOAD = "Workload"
 # Without these an effect on a cluster cannot be computed.

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from reconciler.kueue.conversion import Step, Upgraded
 from reconciler.kueue.reading import as_list, as_map, as_text, at
-from reconciler.kueue.upgrade import Step, Upgraded
 from reconciler.objects import Manifest
 from reconciler.spec.document import FieldPath
 

@@ -8,8 +8,7 @@ from reconciler.admission.model import AdmissionIssue, AdmissionReason, Verdict
 from reconciler.admission.state import FleetState, offline_fleet
 from reconciler.kueue.reading import at
 from reconciler.kueue.resources import PRIORITY_LABEL, QUEUE_LABEL
-from reconciler.lint.model import Remark
-from reconciler.lint.view import View
+from reconciler.lint.model import Remark, View
 from reconciler.render.model import DesiredObject
 from reconciler.spec.document import FieldPath
 

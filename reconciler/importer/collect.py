@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping
 
 from reconciler.importer.model import ImportRequest, LeftObject, LiveObject, ObservedContexts
+from reconciler.kueue.conversion import SERVER_MADE, to_canonical
 from reconciler.kueue.kinds import GROUP, KINDS
 from reconciler.kueue.reading import as_list, as_map, as_text, at
-from reconciler.kueue.upgrade import SERVER_MADE, to_canonical
 from reconciler.objects import FIELD_MANAGER, Manifest, ref_of
 from reconciler.plan.objects import TRACKERS
-from reconciler.snapshot.objects import ClusterObjects, KindKey
-from reconciler.spec.metadata import DOMAIN, LAST_APPLIED, PART_OF
+from reconciler.snapshot.model import ClusterObjects, KindKey
+from reconciler.spec.selectors import DOMAIN, LAST_APPLIED, PART_OF
 from reconciler.state.managed_fields import APPLY, owners_of
 from reconciler.state.manual_edits import is_manual_manager
 

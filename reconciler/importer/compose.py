@@ -26,10 +26,9 @@ from reconciler.importer.roles import FoundRoles, find_roles
 from reconciler.importer.shapes import Amounts, native_document, quotas_of_flavors, shaped_document
 from reconciler.kueue.reading import as_map, as_text, at
 from reconciler.objects import Ref, ref_of
-from reconciler.snapshot.objects import ClusterObjects
-from reconciler.spec.metadata import PART_OF
+from reconciler.snapshot.model import ClusterObjects
 from reconciler.spec.nats import without_logins
-from reconciler.spec.selectors import LINT_IGNORE
+from reconciler.spec.selectors import LINT_IGNORE, PART_OF
 
 # Each round replaces or removes a document, and there are two kinds of documents: it ends by itself.
 _ROUNDS_PER_DOCUMENT = 4

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from reconciler.multikueue.token import ApiEndpoint, SeenCredential
 from reconciler.objects import ClusterName, Gap, Manifest, Ref
-from reconciler.snapshot.objects import ClusterObjects, FleetObjects, KindKey
+from reconciler.snapshot.model import ClusterObjects, FleetObjects, KindKey
 from reconciler.spec.enums import Role
 
 Group = tuple[str, str, str, str]

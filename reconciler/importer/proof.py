@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from reconciler.errors import SpecError
 from reconciler.importer.files import FOLDER, FileTexts
 from reconciler.importer.model import WrittenDocument
+from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.fields import with_defaults
 from reconciler.kueue.reading import as_map
-from reconciler.kueue.upgrade import to_canonical
 from reconciler.lint.model import Finding, Severity
 from reconciler.lint.run import RULE_BY_ID, lint, lint_spec
 from reconciler.objects import Manifest, Ref

@@ -7,7 +7,7 @@ from reconciler.importer.model import ObservedContexts
 from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.reading import as_text, at
 from reconciler.objects import ClusterName
-from reconciler.snapshot.objects import ClusterObjects
+from reconciler.snapshot.model import ClusterObjects
 from reconciler.spec.enums import Role
 
 

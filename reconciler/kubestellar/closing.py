@@ -21,7 +21,7 @@ from reconciler.snapshot.model import ClosingQueue, Downsynced
 from reconciler.spec.enums import Dispatch, StopPolicy
 from reconciler.spec.kubestellar import policy_name
 from reconciler.spec.model import Cluster, FleetSpec, Queue
-from reconciler.spec.roles import downsynced_queues
+from reconciler.spec.places import downsynced_queues
 
 _WAYS_OUT = "to evict them, set drainOnDelete: true or stopPolicy: HoldAndDrain on the Queue"
 

@@ -11,15 +11,15 @@ from reconciler.clients.protocols import ClusterClient
 from reconciler.errors import ClusterError
 from reconciler.kubestellar.memory import ANNOTATION, Asked, Listed
 from reconciler.kubestellar.model import QueuedJob
+from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.reading import as_list, as_text, at
-from reconciler.kueue.upgrade import to_canonical
 from reconciler.kueue.workloads import is_stopped
 from reconciler.multikueue.observe_removal import MULTIKUEUE
 from reconciler.objects import ClusterName, Manifest
 from reconciler.snapshot.model import ClosingQueue
 from reconciler.spec.kubestellar import API_GROUP, CHECK_CONTROLLER, CLUSTER_LABEL, DownsyncKind, check_of, policy_name
 from reconciler.spec.model import Cluster, FleetSpec
-from reconciler.spec.roles import downsynced_by, downsynced_queues
+from reconciler.spec.places import downsynced_by, downsynced_queues
 
 POLICIES = f"/apis/{API_GROUP}/v1alpha1/bindingpolicies"
 _PARALLEL = 16

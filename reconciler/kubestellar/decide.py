@@ -21,7 +21,7 @@ from reconciler.objects import ClusterName
 from reconciler.spec.enums import Drain, PlacementRule
 from reconciler.spec.kubestellar import KubeStellar
 from reconciler.spec.model import Cluster, FleetSpec
-from reconciler.spec.roles import downsynced_queues, workers_of
+from reconciler.spec.places import downsynced_queues, workers_of
 
 MOST_NAMED = 8
 # So long a placed job of which nothing is heard counts as one that is not yet in the figures of its nodes.

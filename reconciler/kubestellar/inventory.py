@@ -14,7 +14,7 @@ from reconciler.objects import ClusterName, Manifest
 from reconciler.spec.enums import Dispatch
 from reconciler.spec.kubestellar import ADMISSION_GROUP, API_GROUP, Collectors, PolicyShape
 from reconciler.spec.model import Cluster, FleetSpec
-from reconciler.spec.roles import downsynced_queues
+from reconciler.spec.places import downsynced_queues
 
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _MANAGED = "/apis/cluster.open-cluster-management.io/v1/managedclusters"

@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from reconciler.capacity.cluster_metrics import find_report, read_metrics
-from reconciler.capacity.nodes import Node, read_amounts, read_node, requests_by_node
+from reconciler.capacity.nodes import Node, find_report, read_amounts, read_metrics, read_node, requests_by_node
 from reconciler.clients.kueue import list_kueue
 from reconciler.clients.protocols import ClusterClient
 from reconciler.errors import ClusterError
@@ -33,7 +32,7 @@ from reconciler.snapshot.model import Downsynced
 from reconciler.spec.enums import CapacitySource, Drain
 from reconciler.spec.kubestellar import API_GROUP, CLUSTER_LABEL, JOB, DownsyncKind
 from reconciler.spec.model import Cluster, FleetSpec
-from reconciler.spec.roles import downsynced_by, downsynced_queues, placement_check, workers_of
+from reconciler.spec.places import downsynced_by, downsynced_queues, placement_check, workers_of
 
 COMBINED = f"/apis/{API_GROUP}/v1alpha1/combinedstatuses"
 OWN_WORKLOADS = f"!{GROUP}/multikueue-origin"

@@ -37,7 +37,7 @@ from reconciler.spec.kubestellar import (
     shape_of_release,
 )
 from reconciler.spec.model import Cluster, FleetSpec, Queue
-from reconciler.spec.roles import downsynced_by, downsynced_queues, placement_check, workers_of
+from reconciler.spec.places import downsynced_by, downsynced_queues, placement_check, workers_of
 
 _LABELS = f"['{CLUSTER_LABEL}', '{PLACED_LABEL}']"
 _MAY_PLACE = f"authorizer.group('{PLACEMENT_GROUP}').resource('{PLACEMENTS}').check('{PLACING}').allowed()"

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.reading import as_list, as_map, as_text, at
-from reconciler.kueue.upgrade import to_canonical
 from reconciler.kueue.workloads import flavors_of
 from reconciler.objects import Manifest
 

@@ -2,10 +2,8 @@
 
 from collections.abc import Iterator
 
-from reconciler.kueue.configuration_rules import check_patch
-from reconciler.lint.model import Remark, Rule, Severity
-from reconciler.lint.remarks import field_path
-from reconciler.lint.view import View
+from reconciler.kueue.configuration import check_patch
+from reconciler.lint.model import Remark, Rule, Severity, View, field_path
 
 CONFIG = ("spec", "kueue", "config")
 

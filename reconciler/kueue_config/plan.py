@@ -10,12 +10,12 @@ from datetime import timedelta
 
 from reconciler.kueue.configuration import (
     ConfigurationError,
+    check_configuration,
     patched,
     read_configuration,
     read_settings,
     write_configuration,
 )
-from reconciler.kueue.configuration_rules import check_configuration
 from reconciler.kueue.frameworks import JobKind, job_kinds
 from reconciler.kueue.kinds import first_version
 from reconciler.kueue_config.model import APPLIED, FAILED, PREVIOUS, Rollout, SeenConfiguration, short_name

@@ -5,9 +5,7 @@ from typing import Any
 
 from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.reading import as_list, as_text, at
-from reconciler.lint.model import Remark, Rule, Severity
-from reconciler.lint.remarks import about, listed, misnamed
-from reconciler.lint.view import View, is_native
+from reconciler.lint.model import Remark, Rule, Severity, View, about, is_native, listed, misnamed
 from reconciler.objects import ClusterName
 from reconciler.render.model import DesiredObject
 from reconciler.spec.document import FieldPath

@@ -20,9 +20,7 @@ from reconciler.kueue.quota_tree import (
 )
 from reconciler.kueue.reading import as_text, at
 from reconciler.kueue.resources import subtract
-from reconciler.lint.model import Remark, Rule, Severity
-from reconciler.lint.remarks import about, misnamed
-from reconciler.lint.view import PlacedQuota, View, flavors_of, is_native
+from reconciler.lint.model import PlacedQuota, Remark, Rule, Severity, View, about, flavors_of, is_native, misnamed
 from reconciler.objects import ClusterName
 from reconciler.render.model import DesiredObject
 from reconciler.spec.document import Document, FieldPath

@@ -7,9 +7,7 @@ from typing import Any
 
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.kueue.resources import as_tolerations, is_hard, is_tolerated
-from reconciler.lint.model import Remark, Rule, Severity
-from reconciler.lint.remarks import about, misnamed
-from reconciler.lint.view import View, flavors_of, is_native
+from reconciler.lint.model import Remark, Rule, Severity, View, about, flavors_of, is_native, misnamed
 from reconciler.objects import ClusterName
 from reconciler.render.model import DesiredObject
 from reconciler.spec.enums import CapacitySource

@@ -3,9 +3,7 @@
 from collections.abc import Iterator
 
 from reconciler.kueue.reading import as_map, at, quantity_at
-from reconciler.lint.model import Remark, Rule, Severity
-from reconciler.lint.remarks import about
-from reconciler.lint.view import PlacedQuota, View
+from reconciler.lint.model import PlacedQuota, Remark, Rule, Severity, View, about
 from reconciler.objects import ClusterName
 from reconciler.quantity import ZERO
 from reconciler.render.model import DesiredObject

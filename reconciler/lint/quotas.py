@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from reconciler.kueue.reading import quantity_at
-from reconciler.lint.model import Remark, Rule, Severity
-from reconciler.lint.remarks import about, misnamed
-from reconciler.lint.view import PlacedQuota, View, is_native
+from reconciler.lint.model import PlacedQuota, Remark, Rule, Severity, View, about, is_native, misnamed
 from reconciler.multikueue.render import FLAVOR as SUM_OF_WORKERS
 from reconciler.objects import ClusterName
 from reconciler.quantity import NANO, ZERO, Amount, Percent, Quantity, scale, unit_of

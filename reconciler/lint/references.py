@@ -3,12 +3,10 @@
 from collections.abc import Iterator
 
 from reconciler.kueue.reading import as_text, at
-from reconciler.lint.model import Remark, Rule, Severity
-from reconciler.lint.remarks import about, misnamed
-from reconciler.lint.view import View, is_native
+from reconciler.lint.model import Remark, Rule, Severity, View, about, is_native, misnamed
 from reconciler.spec.document import Document, FieldPath
-from reconciler.spec.masterqueue import MasterQueue
 from reconciler.spec.model import ClusterSelector, Flavor, NativeObject, Queue
+from reconciler.spec.nats import MasterQueue
 from reconciler.spec.places import clusters_of_queues
 from reconciler.spec.selectors import ANNOTATION, Targets
 

@@ -8,9 +8,7 @@ from reconciler.capacity import lint as masterqueue
 from reconciler.flux import lint as flux
 from reconciler.kueue_config import lint as configuration
 from reconciler.lint import checks, cohorts, flavors, policies, quotas, reading, references, server, tenants, versions
-from reconciler.lint.model import Finding, Remark, Rule, Severity
-from reconciler.lint.remarks import merge
-from reconciler.lint.view import View, build_view, documents_of
+from reconciler.lint.model import Finding, Remark, Rule, Severity, View, build_view, documents_of, merge
 from reconciler.multikueue import lint as multikueue
 from reconciler.render.model import Desired
 from reconciler.skypilot import lint as skypilot

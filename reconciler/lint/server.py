@@ -3,15 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from reconciler.kueue.downgrade import CannotExpressError, to_version
+from reconciler.kueue.conversion import CannotExpressError, to_version
 from reconciler.kueue.kinds import NEWEST, KueueVersion, kind_of, newest_served
 from reconciler.kueue.reading import as_map
 from reconciler.kueue.rules import check_object
-from reconciler.kueue.rules.registry import RULES as SERVER_RULES
-from reconciler.kueue.rules.registry import RuleViolation
-from reconciler.lint.model import Remark, Rule, Severity
-from reconciler.lint.remarks import about, field_path
-from reconciler.lint.view import View, is_native, is_supported
+from reconciler.kueue.rules.structure import RULES as SERVER_RULES
+from reconciler.kueue.rules.structure import RuleViolation
+from reconciler.lint.model import Remark, Rule, Severity, View, about, field_path, is_native, is_supported
 from reconciler.objects import Manifest
 from reconciler.render.model import DesiredObject
 from reconciler.spec.model import Cluster

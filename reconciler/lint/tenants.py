@@ -3,9 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from reconciler.kueue.reading import as_map, as_text, at
-from reconciler.lint.model import Remark, Rule, Severity
-from reconciler.lint.remarks import about
-from reconciler.lint.view import View
+from reconciler.lint.model import Remark, Rule, Severity, View, about
 from reconciler.objects import ClusterName
 from reconciler.render.model import DesiredObject
 from reconciler.spec.model import Tenant

@@ -2,13 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 
+from reconciler.kueue.conversion import OLD_VERSIONS, to_canonical
 from reconciler.kueue.kinds import CANONICAL, GROUP, KIND_BY_NAME, NEWEST, OLDEST, V1BETA2_SINCE
 from reconciler.kueue.reading import as_text, at
 from reconciler.kueue.resources import QUEUE_LABEL
-from reconciler.kueue.upgrade import OLD_VERSIONS, to_canonical
-from reconciler.lint.model import Remark, Rule, Severity
-from reconciler.lint.remarks import listed, misnamed
-from reconciler.lint.view import View, is_kueue, is_supported
+from reconciler.lint.model import Remark, Rule, Severity, View, is_kueue, is_supported, listed, misnamed
 from reconciler.objects import group_of
 from reconciler.spec.document import FieldPath
 from reconciler.spec.model import NativeObject

@@ -7,9 +7,9 @@ waits there forever and holds quota on the manager, and Kueue does not report it
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.reading import as_list, as_text, at
-from reconciler.kueue.upgrade import to_canonical
 from reconciler.objects import ClusterName, Manifest, Ref
 from reconciler.render.model import Desired
 from reconciler.state.model import ClusterView, KindKey

@@ -7,13 +7,11 @@ from datetime import timedelta
 from reconciler.kubestellar.render import cluster_labels
 from reconciler.kueue.kinds import NEWEST, V1BETA2_SINCE, KueueVersion
 from reconciler.kueue.structure import largest_count
-from reconciler.lint.model import Remark, Rule, Severity
-from reconciler.lint.remarks import about, listed, misnamed
-from reconciler.lint.view import View
+from reconciler.lint.model import Remark, Rule, Severity, View, about, listed, misnamed
 from reconciler.spec.enums import Dispatch, Role
 from reconciler.spec.kubestellar import LONGEST_NAME
 from reconciler.spec.model import Cluster, Queue
-from reconciler.spec.roles import downsynced_by, downsynced_queues, workers_of
+from reconciler.spec.places import downsynced_by, downsynced_queues, workers_of
 from reconciler.spec.settings import DEFAULT
 
 DISPATCH = ("spec", "dispatch")

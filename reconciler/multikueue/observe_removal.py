@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from reconciler.clients.kueue import list_kueue
 from reconciler.clients.protocols import ClusterClient
 from reconciler.errors import ClusterError
+from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.kueue.resources import ORIGIN
-from reconciler.kueue.upgrade import to_canonical
 from reconciler.kueue.workloads import has_begun, has_condition, holding_count, is_stopped
 from reconciler.multikueue.model import ConfigMembership, FormerJobs, RemovedCluster, WorkerRemovals
 from reconciler.multikueue.token import ORIGIN as ROLE_ORIGIN

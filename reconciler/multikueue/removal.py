@@ -9,12 +9,11 @@ from reconciler.kueue.structure import largest_count
 from reconciler.kueue.workloads import holding_count
 from reconciler.multikueue.model import ConfigMembership, RemovedCluster, WorkerRemovals
 from reconciler.objects import ClusterName, Manifest, Ref
-from reconciler.render.model import DesiredObject, Leaving, desired_object, kueue_manifest, without_empty
+from reconciler.render.model import DesiredObject, Leaving, desired_object, kueue_manifest, offline_api, without_empty
 from reconciler.render.queues import DRAIN
-from reconciler.render.served_version import offline_api
 from reconciler.spec.enums import Dispatch, Drain, Role, StopPolicy
 from reconciler.spec.model import Cluster, FleetSpec, Queue
-from reconciler.spec.roles import workers_of
+from reconciler.spec.places import workers_of
 
 _HOLDING = "it is being removed, and takes no new jobs"
 # Prefixes of labels and annotations that do not come from a document of the fleet.

@@ -20,7 +20,7 @@ from reconciler.render.queues import cluster_queue, namespaces_of_queues, resour
 from reconciler.snapshot.model import Amounts, Observations
 from reconciler.spec.enums import Dispatch, StopPolicy
 from reconciler.spec.model import Cluster, FleetSpec, Queue
-from reconciler.spec.roles import workers_of
+from reconciler.spec.places import workers_of
 
 FLAVOR = "workers"
 CONTROLLER = f"{GROUP}/multikueue"

@@ -18,7 +18,7 @@ from reconciler.pipeline.render import Rendered
 from reconciler.plan.model import Plan
 from reconciler.plan.outcome import ClusterOutcome, Tell
 from reconciler.spec.model import FleetSpec
-from reconciler.spec.roles import home_cluster
+from reconciler.spec.places import home_cluster
 
 Clients = Mapping[ClusterName, ClusterClient]
 Remember = Callable[[FleetSpec, Clients, ObservedCapacity | None], None]

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
-from reconciler.capacity.cluster_metrics import publish_metrics
 from reconciler.capacity.ledger import is_worth_writing
 from reconciler.capacity.message import problem_of_message
 from reconciler.capacity.model import ObservedCapacity
+from reconciler.capacity.nodes import publish_metrics
 from reconciler.capacity.observe import Buses, ledger_place, observe_capacity
 from reconciler.capacity.sources import Sources, find_sources
 from reconciler.capacity.store import Kept, keep_ledger, with_live_master_queues
@@ -19,7 +19,7 @@ from reconciler.errors import BusError, ClusterError
 from reconciler.objects import ClusterName
 from reconciler.spec.model import FleetSpec
 from reconciler.spec.nats import Bus
-from reconciler.spec.roles import home_cluster
+from reconciler.spec.places import home_cluster
 
 log = logging.getLogger(__name__)
 

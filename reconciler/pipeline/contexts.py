@@ -9,14 +9,14 @@ from reconciler.clients.access import open_cluster
 from reconciler.clients.kubernetes import ApiServer
 from reconciler.errors import ClusterError
 from reconciler.importer.model import ObservedContexts, StoredVersions
+from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.kinds import GROUP, KINDS, Kind
 from reconciler.kueue.reading import as_list, as_map, as_text, at
-from reconciler.kueue.upgrade import to_canonical
 from reconciler.multikueue.token import ApiEndpoint, SeenCredential, read_credential
 from reconciler.objects import ClusterName, Gap, Manifest
 from reconciler.pipeline.objects import observe_cluster, unreachable
 from reconciler.pipeline.observe import remembering
-from reconciler.snapshot.objects import ClusterObjects, FleetObjects, KindKey
+from reconciler.snapshot.model import ClusterObjects, FleetObjects, KindKey
 from reconciler.spec.files import FleetFiles
 from reconciler.spec.model import Cluster
 from reconciler.spec.parse import parse_fleet

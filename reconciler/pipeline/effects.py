@@ -22,7 +22,7 @@ from reconciler.pipeline.recording import connect_recorded
 from reconciler.pipeline.render import render
 from reconciler.plan.model import Change, Plan, Refusal, Refused
 from reconciler.plan.prune import RELEASED_KINDS
-from reconciler.snapshot.objects import FleetObjects
+from reconciler.snapshot.model import FleetObjects
 from reconciler.snapshot.recording import Recording
 from reconciler.spec.model import FleetSpec
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from reconciler.capacity.model import ObservedCapacity
-from reconciler.capacity.report import count_capacities, count_pools
+from reconciler.capacity.quota import count_capacities, count_pools
 from reconciler.kubestellar.model import ObservedPlacements
 from reconciler.snapshot.model import NOTHING_SEEN, Observations
 from reconciler.spec.model import FleetSpec

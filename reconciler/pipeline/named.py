@@ -7,7 +7,7 @@ from reconciler.admission.jobs import FORMS
 from reconciler.clients.protocols import ApiKind, ClusterClient
 from reconciler.errors import ClusterError
 from reconciler.objects import ClusterName, Manifest
-from reconciler.snapshot.objects import FleetObjects, KindKey
+from reconciler.snapshot.model import FleetObjects, KindKey
 from reconciler.state.observe import by_kind
 
 PARALLEL = 8

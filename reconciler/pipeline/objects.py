@@ -12,9 +12,9 @@ from reconciler.kueue.reading import as_list, as_text, at
 from reconciler.kueue_config.observe import CONFIG_MAP, find_configuration, find_deployment, release_of
 from reconciler.objects import ClusterName, Gap, Manifest, group_of
 from reconciler.pipeline.observe import Connections
-from reconciler.snapshot.objects import ClusterObjects, FleetObjects, KindKey
+from reconciler.snapshot.model import ClusterObjects, FleetObjects, KindKey
 from reconciler.spec.model import Cluster, FleetSpec
-from reconciler.spec.roles import downsynced_queues
+from reconciler.spec.places import downsynced_queues
 from reconciler.state.observe import by_kind
 
 PARALLEL = 8

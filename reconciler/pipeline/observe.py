@@ -25,7 +25,7 @@ from reconciler.plan.guards import find_moved
 from reconciler.snapshot.model import Observations
 from reconciler.spec.enums import Role
 from reconciler.spec.model import Cluster, FleetSpec
-from reconciler.spec.roles import home_cluster
+from reconciler.spec.places import home_cluster
 from reconciler.state.observe import Probe, probe_clusters
 
 CLUSTER_ROLE = "ClusterRole.rbac.authorization.k8s.io"

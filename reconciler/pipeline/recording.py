@@ -10,8 +10,8 @@ from reconciler.clients.recording import MISSING, AnswerMemory, replayed
 from reconciler.errors import ClusterError
 from reconciler.objects import ClusterName
 from reconciler.pipeline.observe import Connections, connect, remembering
-from reconciler.snapshot.pages import masked_answers
 from reconciler.snapshot.recording import ClusterRecording, Recording
+from reconciler.snapshot.replay import masked_answers
 from reconciler.spec.model import Cluster, FleetSpec
 
 

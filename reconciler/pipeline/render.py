@@ -4,15 +4,13 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from reconciler.capacity.model import Condition, ObservedCapacity
-from reconciler.capacity.report import find_overcommit, find_silent
+from reconciler.capacity.quota import find_overcommit, find_silent
 from reconciler.errors import SpecError
 from reconciler.objects import ClusterName, Gap, Manifest, Ref
 from reconciler.pipeline.load import Revision
 from reconciler.pipeline.model import Snapshot, with_capacity
-from reconciler.render.baseline import compute_observed
-from reconciler.render.compute import compute_desired
-from reconciler.render.model import Desired
-from reconciler.render.served_version import offline_api, written
+from reconciler.render.compute import compute_desired, compute_observed
+from reconciler.render.model import Desired, offline_api, written
 from reconciler.snapshot.model import NOTHING_SEEN
 from reconciler.spec.model import FleetSpec
 

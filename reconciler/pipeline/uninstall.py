@@ -20,7 +20,7 @@ from reconciler.plan.model import Plan, Refused
 from reconciler.plan.outcome import ClusterOutcome, Tell
 from reconciler.render.compute import compute_desired
 from reconciler.spec.model import FleetSpec
-from reconciler.spec.roles import home_cluster
+from reconciler.spec.places import home_cluster
 from reconciler.state.applyset import STATUS_MANAGER, SetName
 from reconciler.uninstall.model import Ending
 from reconciler.uninstall.plan import ending_plan, left_over, without_documents

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 
+from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.quota_tree import find_cycles, show_cycle
-from reconciler.kueue.upgrade import to_canonical
 from reconciler.objects import FIELD_MANAGER, ClusterName, Manifest, Ref
 from reconciler.plan.model import Action, Change, Refusal, Refused
 from reconciler.state.managed_fields import owners_at
-from reconciler.state.takeover import predecessor_of
+from reconciler.state.manual_edits import predecessor_of
 
 KIND = "Cohort"
 _WRITES = {Action.CREATE, Action.UPDATE, Action.REPLACE}

@@ -15,9 +15,8 @@ from reconciler.plan.items import ItemPath, Order, Row, Step, is_order, position
 from reconciler.plan.masking import masked_change
 from reconciler.plan.model import Cause, FieldChange
 from reconciler.state.managed_fields import is_applied_at, owners_at
-from reconciler.state.manual_edits import is_covered
+from reconciler.state.manual_edits import abandoned_fields, is_covered, predecessor_of
 from reconciler.state.model import Prediction
-from reconciler.state.takeover import abandoned_fields, predecessor_of
 from reconciler.state.tracking import (
     BY_SPEC,
     Fingerprints,

@@ -14,7 +14,7 @@ from reconciler.plan.prune import count_members, members_of
 from reconciler.plan.servers import NEW_NAME
 from reconciler.spec.enums import PrunePolicy
 from reconciler.spec.model import FleetSpec
-from reconciler.spec.roles import home_cluster
+from reconciler.spec.places import home_cluster
 from reconciler.state.applyset import MEMBER_LABEL, TOOL, Inventory
 from reconciler.state.model import ClusterView
 from reconciler.state.queues import is_stopped

@@ -32,7 +32,7 @@ from reconciler.plan.servers import NOT_SHARED, SharedServers, guard_shared_serv
 from reconciler.render.model import Leaving
 from reconciler.spec.kubestellar import API_GROUP as KUBESTELLAR_GROUP
 from reconciler.spec.model import FleetSpec
-from reconciler.spec.roles import home_cluster
+from reconciler.spec.places import home_cluster
 from reconciler.state.applyset import Inventory, SetName, kind_key
 from reconciler.state.model import ClusterView, Prediction
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.fields import changed_immutable
 from reconciler.kueue.kinds import GROUP as KUEUE_GROUP
 from reconciler.kueue.kinds import NEWEST
-from reconciler.kueue.upgrade import to_canonical
 from reconciler.multikueue.token import TokenRequestSpec
 from reconciler.objects import FIELD_MANAGER, Manifest, Ref
 from reconciler.plan.blocked import (
@@ -23,10 +23,17 @@ from reconciler.render.model import wave_of
 from reconciler.spec.enums import Adopt, Conflicts, Policy
 from reconciler.state.applyset import MEMBER_LABEL, is_labelled, kind_text
 from reconciler.state.managed_fields import APPLY, applied_by, owners_at, owners_of
-from reconciler.state.manual_edits import is_covered, is_manual_manager, shared_fields, without
+from reconciler.state.manual_edits import (
+    CLIENT_SIDE,
+    is_covered,
+    is_manual_manager,
+    predecessor_of,
+    shared_fields,
+    unnamed_marks,
+    without,
+)
 from reconciler.state.model import ClusterView, Conflict, Prediction
 from reconciler.state.queues import is_stopped
-from reconciler.state.takeover import CLIENT_SIDE, predecessor_of, unnamed_marks
 from reconciler.state.tracking import WANTED
 
 TRACKERS = {

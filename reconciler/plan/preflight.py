@@ -13,7 +13,7 @@ from reconciler.objects import Check, ClusterName, Manifest, PreflightIssue
 from reconciler.plan.rbac import given, held_rules, lacking, named, needed
 from reconciler.spec.kubestellar import ADMISSION_GROUP, CLUSTER_LABEL, PLACED_LABEL
 from reconciler.spec.model import Cluster
-from reconciler.spec.roles import downsynced_by
+from reconciler.spec.places import downsynced_by
 from reconciler.state.model import ClusterView
 
 POLICY = ("control.kubestellar.io", "BindingPolicy")

@@ -10,9 +10,9 @@ from reconciler.quantity import ZERO
 from reconciler.render.model import DesiredObject, desired_object, kueue_manifest, without_empty
 from reconciler.skypilot.render import with_provisioning
 from reconciler.spec.enums import Dispatch, Drain, StopPolicy
-from reconciler.spec.metadata import DRAIN_ON_DELETE
 from reconciler.spec.model import Cluster, Flavor, FleetSpec, Queue
-from reconciler.spec.roles import is_only_downsynced
+from reconciler.spec.places import is_only_downsynced
+from reconciler.spec.selectors import DRAIN_ON_DELETE
 
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 # Stored on the object, because the Queue document is gone when kfleet deletes the ClusterQueue.

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.reading import as_list, as_map, as_text, at, quantity_at
 from reconciler.kueue.resources import ORIGIN
-from reconciler.kueue.upgrade import to_canonical
 from reconciler.kueue.workloads import Amounts, holding_count, queue_of, usage_of
 from reconciler.objects import Manifest, Ref
 from reconciler.quantity import ZERO, Quantity
-from reconciler.render.baseline import marked_observed
+from reconciler.render.compute import marked_observed
 from reconciler.render.model import DesiredObject
 
 EVICTING = "HoldAndDrain"

@@ -7,12 +7,12 @@ kfleet depend on them. Only workloads keep their status, so that every other sta
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.kinds import CANONICAL, GROUP
 from reconciler.kueue.reading import as_list, as_map, as_text, at
-from reconciler.kueue.upgrade import to_canonical
 from reconciler.kueue.workloads import condition_of, has_condition
 from reconciler.objects import Manifest
-from reconciler.snapshot.objects import ClusterObjects
+from reconciler.snapshot.model import ClusterObjects
 
 WORKLOAD = "Workload"
 CHECK = "AdmissionCheck"

@@ -41,7 +41,7 @@ from reconciler.simulate.restore import (
 from reconciler.simulate.submit import AddedJob, added_workloads
 from reconciler.simulate.twin import SettledTwin, Twin, World, start_twin
 from reconciler.simulate.whatif import Removed
-from reconciler.snapshot.objects import ClusterObjects, FleetObjects
+from reconciler.snapshot.model import ClusterObjects, FleetObjects
 from reconciler.spec.model import Cluster, FleetSpec
 
 Tell = Callable[[ClusterName, str], None]

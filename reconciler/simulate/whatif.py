@@ -13,8 +13,7 @@ from reconciler.objects import ClusterName, Manifest
 from reconciler.quantity import ZERO
 from reconciler.simulate.restore import WORKLOAD, holds, key_of_workload
 from reconciler.snapshot.masking import masked_object
-from reconciler.snapshot.model import Amounts, FlavorKey, PoolKey
-from reconciler.snapshot.objects import ClusterObjects, FleetObjects
+from reconciler.snapshot.model import Amounts, ClusterObjects, FlavorKey, FleetObjects, PoolKey
 from reconciler.spec.enums import CapacitySource
 from reconciler.spec.model import FleetSpec
 from reconciler.text import suggest

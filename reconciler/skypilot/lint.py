@@ -8,9 +8,7 @@ import yaml
 
 from reconciler.kueue.configuration import plain
 from reconciler.kueue.reading import as_list, as_map, as_text, at
-from reconciler.lint.model import Remark, Rule, Severity
-from reconciler.lint.remarks import about, misnamed
-from reconciler.lint.view import View
+from reconciler.lint.model import Remark, Rule, Severity, View, about, misnamed
 from reconciler.skypilot.render import QUEUE_LABEL, submitting_clusters
 from reconciler.spec.document import FieldPath
 from reconciler.spec.enums import Dispatch

@@ -1,16 +1,19 @@
-"""The observations beside the objects of the fleet, from which kfleet derives values."""
+"""What was observed: the live objects of the clusters, and the observations from which kfleet derives values."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 
 from reconciler.kueue_config.model import SeenConfiguration
 from reconciler.multikueue.model import FormerJobs, Links, WorkerRemovals
 from reconciler.objects import ClusterName, Gap, Manifest
 from reconciler.quantity import Quantity
+from reconciler.spec.enums import Role
 from reconciler.spec.kubestellar import PolicyShape
 
 Amounts = Mapping[str, Quantity]
+KindKey = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -97,6 +100,7 @@ class Downsynced:
 
 NOT_DOWNSYNCED = Downsynced()
 
+
 # The `what` of a Gap for a cluster's live queues and flavors, from which usage and former pools are read.
 LIVE_QUEUES = "usage of queues"
 
@@ -128,3 +132,46 @@ class Observations:
 
 
 NOTHING_SEEN = Observations()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterObjects:
+    """The live objects of one cluster, by group and kind. A kind that is missing here was not observed.
+
+    Objects of Kueue are in the API version that the server returned. `kueue` is the tag of Kueue's image and
+    `kubernetes` the version of the API server; each is empty if it could not be read. `configuration` is the text of
+    Kueue's own Configuration. `namespace` is the namespace of Kueue.
+    """
+
+    name: ClusterName
+    role: Role
+    is_reachable: bool = True
+    kubernetes: str = ""
+    kueue: str = ""
+    configuration: str = ""
+    namespace: str = "kueue-system"
+    objects: Mapping[KindKey, tuple[Manifest, ...]] = field(default_factory=dict, repr=False)
+    gaps: tuple[Gap, ...] = ()
+
+    def has(self, group: str, kind: str) -> bool:
+        """Whether the kind was observed completely. Only then is an object that is missing not there."""
+        return (group, kind) in self.objects
+
+    def of(self, group: str, kind: str) -> tuple[Manifest, ...]:
+        return self.objects.get((group, kind), ())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetObjects:
+    """The live objects of all clusters of a fleet, observed at one time."""
+
+    taken_at: datetime
+    manager: ClusterName | None = None
+    clusters: Mapping[ClusterName, ClusterObjects] = field(default_factory=dict)
+
+    @property
+    def gaps(self) -> tuple[Gap, ...]:
+        return tuple(gap for cluster in self.clusters.values() for gap in cluster.gaps)
+
+    def reachable(self) -> Iterable[ClusterObjects]:
+        return (cluster for cluster in self.clusters.values() if cluster.is_reachable)

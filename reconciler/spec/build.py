@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from reconciler.flux.minicluster import is_mini_cluster, to_current
+from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.kinds import KIND_BY_NAME, kind_of
-from reconciler.kueue.upgrade import to_canonical
 from reconciler.objects import ClusterName, Manifest
 from reconciler.quantity import Amount, Percent, Quantity, parse, parse_amount, parse_percent
 from reconciler.spec.document import Document
@@ -24,8 +24,6 @@ from reconciler.spec.enums import (
 )
 from reconciler.spec.formats import parse_duration
 from reconciler.spec.kubestellar import read_kubestellar
-from reconciler.spec.masterqueue import read_pools
-from reconciler.spec.metadata import without_own_metadata
 from reconciler.spec.model import (
     AccessSpec,
     AdmissionCheck,
@@ -44,8 +42,8 @@ from reconciler.spec.model import (
     SecretRef,
     Tenant,
 )
-from reconciler.spec.nats import read_connection
-from reconciler.spec.selectors import read_selector, read_targets
+from reconciler.spec.nats import read_connection, read_pools
+from reconciler.spec.selectors import read_selector, read_targets, without_own_metadata
 from reconciler.spec.settings import read_credentials, read_monitoring, read_skypilot
 
 _DRAINS = {False: Drain.NO, True: Drain.WAIT, "evict": Drain.EVICT}

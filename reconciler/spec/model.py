@@ -14,8 +14,7 @@ from reconciler.spec.enums import CapacitySource, Dispatch, Drain, Policy, Role,
 from reconciler.spec.files import SpecSource
 from reconciler.spec.kubestellar import DEFAULT as DEFAULT_KUBESTELLAR
 from reconciler.spec.kubestellar import KubeStellar
-from reconciler.spec.masterqueue import MasterQueue, NatsFlavor
-from reconciler.spec.nats import NatsConnection
+from reconciler.spec.nats import MasterQueue, NatsConnection, NatsFlavor
 from reconciler.spec.selectors import LabelSelector, Targets
 from reconciler.spec.settings import DEFAULT, Credentials, Monitoring, SkyPilot
 

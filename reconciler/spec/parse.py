@@ -11,13 +11,12 @@ from reconciler.objects import Manifest
 from reconciler.spec import build
 from reconciler.spec.document import Document
 from reconciler.spec.files import FleetFiles, SpecSource
-from reconciler.spec.masterqueue import read_master_queue
-from reconciler.spec.metadata import check_metadata
 from reconciler.spec.model import FleetSpec
+from reconciler.spec.nats import read_master_queue
 from reconciler.spec.overlay import apply_overlay
 from reconciler.spec.places import FOLLOWERS, check_folders, with_folder_targets, with_followers
 from reconciler.spec.schema import FILES, check_schema
-from reconciler.spec.selectors import ANNOTATION, LINT_IGNORE, read_ignores, read_targets
+from reconciler.spec.selectors import ANNOTATION, LINT_IGNORE, check_metadata, read_ignores, read_targets
 from reconciler.spec.yaml_reader import read_documents
 from reconciler.text import quote_value, suggest
 

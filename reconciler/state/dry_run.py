@@ -2,11 +2,12 @@
 
 import time
 from base64 import b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from threading import Event
 from types import MappingProxyType
+from typing import Any
 
 from reconciler.clients.protocols import ClusterClient
 from reconciler.errors import ClusterError, SpecError
@@ -16,17 +17,15 @@ from reconciler.kueue.reading import as_map
 from reconciler.multikueue.token import PATH as TOKEN_PATH
 from reconciler.multikueue.token import with_token
 from reconciler.objects import FIELD_MANAGER, Gap, Manifest, Ref
-from reconciler.render.model import DesiredObject
-from reconciler.render.served_version import KueueApi, written
+from reconciler.render.model import DesiredObject, KueueApi, written
 from reconciler.snapshot.masking import masked_object
 from reconciler.spec.model import Cluster
-from reconciler.state.managed_fields import has_applied, is_settled, owners_at
+from reconciler.state.managed_fields import FieldTree, applied_by, has_applied, is_settled, owners_at
 from reconciler.state.manual_edits import unnamed_fields
-from reconciler.state.merge import find_conflicts, merged
 from reconciler.state.model import ClusterView, Conflict, Prediction
 from reconciler.state.queues import is_stopped
 from reconciler.state.tracking import add_tracking_metadata, with_record
-from reconciler.state.values import SECRET_KINDS
+from reconciler.state.values import SECRET_KINDS, is_equal
 
 PARALLEL = 16
 DEFINITION = "CustomResourceDefinition"
@@ -305,3 +304,33 @@ def _changed(
     is_static: bool = False,
 ) -> Prediction:
     return prediction._replace(result=result, conflicts=conflicts, problem=problem, is_static=is_static)
+
+
+def merged(live: Manifest, wanted: Manifest, manager: str) -> Manifest:
+    """The live object with the desired fields, without fields that the manager applied before and no longer desires."""
+    owner = applied_by(live, manager)
+    result: Manifest = _merged(live, wanted, owner.tree if owner else {})
+    return result
+
+
+def _merged(live: Any, wanted: Any, tree: FieldTree) -> Any:
+    if not isinstance(live, Mapping) or not isinstance(wanted, Mapping):
+        return wanted
+    kept = {name: value for name, value in live.items() if name in wanted or f"f:{name}" not in tree}
+    changed = {name: _merged(live.get(name), value, tree.get(f"f:{name}", {})) for name, value in wanted.items()}
+    return {**kept, **changed}
+
+
+def find_conflicts(live: Manifest, wanted: Manifest, manager: str) -> Iterator[Conflict]:
+    """Fields that would get another value although another manager owns them: server-side apply refuses these."""
+    for path in _differing(live, wanted, ()):
+        yield from (Conflict("." + ".".join(path), owner) for owner in owners_at(live, path, but=manager))
+
+
+def _differing(live: Any, wanted: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    if isinstance(live, Mapping) and isinstance(wanted, Mapping):
+        for name, value in wanted.items():
+            if name in live:
+                yield from _differing(live[name], value, (*path, str(name)))
+    elif not is_equal(live, wanted, path):
+        yield path

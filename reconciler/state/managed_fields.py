@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any, cast
 
+from reconciler.kueue.conversion import OLD_VERSIONS
 from reconciler.kueue.kinds import CANONICAL, GROUP
-from reconciler.kueue.upgrade import OLD_VERSIONS
 from reconciler.objects import Manifest
 from reconciler.state.values import is_equal
 

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.reading import as_list, as_map, as_text, at
-from reconciler.kueue.upgrade import to_canonical
 from reconciler.objects import FIELD_MANAGER, Manifest, Ref
 from reconciler.render.model import DesiredObject
 from reconciler.state.managed_fields import has_applied, owners_at

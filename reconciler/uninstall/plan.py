@@ -15,7 +15,7 @@ from reconciler.plan.model import Action, Change, ClusterPlan, Plan, Reason, Ref
 from reconciler.plan.outcome import ClusterOutcome
 from reconciler.plan.prune import members_of, pruned
 from reconciler.spec.model import Cluster, FleetSpec, Kueue
-from reconciler.spec.roles import home_cluster
+from reconciler.spec.places import home_cluster
 from reconciler.state.model import ClusterView
 from reconciler.state.queues import is_stopped
 from reconciler.text import counted

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from reconciler.objects import ClusterName, Gap
-from reconciler.snapshot.objects import ClusterObjects, FleetObjects
+from reconciler.snapshot.model import ClusterObjects, FleetObjects
 from reconciler.spec.model import FleetSpec
 from reconciler.view.clusters import cluster_entry, facts_of
 from reconciler.view.jobs import job_entries

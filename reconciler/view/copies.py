@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from reconciler.kueue.reading import as_list, as_text, at
 from reconciler.objects import ClusterName, Manifest
-from reconciler.snapshot.objects import KindKey
+from reconciler.snapshot.model import KindKey
 from reconciler.spec.enums import Role
 from reconciler.spec.kubestellar import CLUSTER_LABEL
 from reconciler.view.live import LiveCluster, address_of, name_of

@@ -7,7 +7,7 @@ from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.kueue.resources import ORIGIN
 from reconciler.kueue.workloads import has_known_order, in_queue_order, is_ordered_by_eviction
 from reconciler.objects import ClusterName, Manifest, group_of
-from reconciler.snapshot.objects import KindKey
+from reconciler.snapshot.model import KindKey
 from reconciler.spec.enums import Dispatch
 from reconciler.spec.kubestellar import CLUSTER_LABEL
 from reconciler.spec.model import FleetSpec, Tenant

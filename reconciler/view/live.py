@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.reading import as_list, as_map, as_text, at
-from reconciler.kueue.upgrade import to_canonical
 from reconciler.objects import ClusterName, Manifest
-from reconciler.snapshot.objects import ClusterObjects, FleetObjects, KindKey
+from reconciler.snapshot.model import ClusterObjects, FleetObjects, KindKey
 from reconciler.spec.enums import Dispatch
 from reconciler.spec.kubestellar import CHECK_CONTROLLER
 from reconciler.why.reading import prebuilt_of

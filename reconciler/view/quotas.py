@@ -3,15 +3,16 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from reconciler.kueue.borrowing import Loan, find_loans
 from reconciler.kueue.quota_tree import (
     CohortCycleError,
     FlavorResource,
+    Loan,
     NodeKind,
     NodeName,
     QuotaTree,
     build_tree,
     children_first,
+    find_loans,
     spread_usage,
 )
 from reconciler.kueue.reading import as_list, as_map, as_text, at, quantity_at

@@ -23,7 +23,7 @@ from reconciler.pipeline.observe import Connections, observe
 from reconciler.pipeline.plan import plan, preflight
 from reconciler.pipeline.render import render
 from reconciler.spec.model import FleetSpec
-from reconciler.spec.roles import home_cluster
+from reconciler.spec.places import home_cluster
 from reconciler.web.document import PlanMade, page_plan, page_view
 from reconciler.web.events import NO_PLAN
 from reconciler.web.filter import Record

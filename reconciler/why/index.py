@@ -7,12 +7,12 @@ from typing import TypeVar
 from reconciler.admission.jobs import FORMS, downsynced_frameworks
 from reconciler.admission.state import AdmissionFacts, ClusterState, FleetState, admission_settings, build_state
 from reconciler.kueue.configuration import ConfigurationError, assumed_settings, read_configuration, read_settings
+from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.kinds import CANONICAL, GROUP, first_version
 from reconciler.kueue.reading import as_text, at
-from reconciler.kueue.upgrade import to_canonical
 from reconciler.kueue.workloads import has_known_order, in_queue_order, is_ordered_by_eviction
 from reconciler.objects import ClusterName, Manifest
-from reconciler.snapshot.objects import ClusterObjects, FleetObjects, KindKey
+from reconciler.snapshot.model import ClusterObjects, FleetObjects, KindKey
 from reconciler.spec.kubestellar import KNOWN_KINDS
 from reconciler.spec.model import Cluster, FleetSpec
 from reconciler.why.model import Place

@@ -11,11 +11,14 @@ from collections.abc import Iterator
 from reconciler.kueue.fields import with_defaults
 from reconciler.kueue.kinds import KueueVersion, kind_of
 from reconciler.kueue.reading import at
-from reconciler.kueue.rules.cluster_queue import check_cluster_queue
-from reconciler.kueue.rules.metadata import check_metadata
-from reconciler.kueue.rules.other_kinds import check_cohort, check_flavor, check_multikueue_cluster, check_topology
-from reconciler.kueue.rules.registry import RULES, RuleViolation, ServerRule
-from reconciler.kueue.rules.structure import check_structure
+from reconciler.kueue.rules.kinds import (
+    check_cluster_queue,
+    check_cohort,
+    check_flavor,
+    check_multikueue_cluster,
+    check_topology,
+)
+from reconciler.kueue.rules.structure import RULES, RuleViolation, ServerRule, check_metadata, check_structure
 from reconciler.objects import Manifest
 
 __all__ = ["RULES", "RuleViolation", "ServerRule", "check_object"]

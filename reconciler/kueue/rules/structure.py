@@ -1,16 +1,43 @@
-"""KF101 to KF109: fields, types, enums, lengths and limits, as in the CRD of the target release."""
+"""The rules about a manifest; KF100 to KF112: what every object needs, its fields, types, enums, lengths and limits."""
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from reconciler.kueue.kinds import KueueVersion
-from reconciler.kueue.reading import LISTS, MAPS, as_map, quantity_at
-from reconciler.kueue.rules.registry import RuleViolation
-from reconciler.kueue.structure import MISSING, SchemaNode, structure_of
-from reconciler.kueue.syntax import SHAPES, has_shape
+from reconciler.kueue.kinds import CANONICAL, GROUP, Kind, KueueVersion
+from reconciler.kueue.reading import LISTS, MAPS, as_map, as_text, quantity_at
+from reconciler.kueue.structure import (
+    MISSING,
+    SHAPES,
+    SchemaNode,
+    has_shape,
+    problem_of_label_key,
+    problem_of_label_value,
+    problem_of_name,
+    problem_of_namespace,
+    structure_of,
+)
 from reconciler.objects import Manifest
 
+KNOWN_FIELDS = (
+    "annotations",
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "finalizers",
+    "generateName",
+    "generation",
+    "labels",
+    "managedFields",
+    "name",
+    "namespace",
+    "ownerReferences",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+)
+LARGEST_ANNOTATIONS = 256 * 1024
 OLD_NAMES = {
     "ClusterQueue spec.cohort": "v1beta2 calls it cohortName",
     "ClusterQueue spec.admissionChecks": "v1beta2 has admissionChecksStrategy.admissionChecks, a list of {name: ...}",
@@ -39,6 +66,153 @@ PYTHON_TYPES: Mapping[str, tuple[type, ...]] = {
     "boolean": (bool,),
     "quantity": (str, int),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class RuleViolation:
+    """One violation: the field, the problem, and the fix if it is known."""
+
+    rule: str
+    field: str
+    problem: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.problem}" + (f" ({self.hint})" if self.hint else "")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerRule:
+    id: str
+    title: str
+    why: str
+
+
+RULES = (
+    ServerRule("KF100", "known API version", "an object of another version can be neither converted nor checked"),
+    ServerRule("KF101", "no unknown field", "the API server rejects it, or drops it silently and the setting is lost"),
+    ServerRule("KF102", "right type", "the API server rejects a value of another type, and a field without a value"),
+    ServerRule("KF103", "no required field is missing", "the API server rejects the object"),
+    ServerRule("KF104", "value is one of the allowed words", "Kueue has no other behaviour"),
+    ServerRule(
+        "KF105", "text has the right length and characters", "it names an object or a label, which have a fixed syntax"
+    ),
+    ServerRule(
+        "KF106", "number of items within the limit", "each release of Kueue limits its lists, and rejects longer ones"
+    ),
+    ServerRule("KF107", "items of a list differ", "two items with one key would contradict each other"),
+    ServerRule("KF108", "quantity is valid", "Kueue counts quota in Kubernetes quantities"),
+    ServerRule("KF109", "number within its range", "the API server stores it in 32 or 64 bits"),
+    ServerRule("KF110", "valid object name", "the name is part of the object's address"),
+    ServerRule("KF111", "valid labels and annotations", "the API server rejects other keys and values"),
+    ServerRule("KF112", "namespace of a namespaced object", "without one the object has no address"),
+    ServerRule("KF120", "covered resource has a valid name", "resource names have the syntax of label keys"),
+    ServerRule("KF121", "resource covered once", "quota of one resource comes from one group of flavors"),
+    ServerRule("KF122", "flavor in one group", "a flavor's quota would otherwise count twice"),
+    ServerRule(
+        "KF123",
+        "every flavor has a quota for every covered resource",
+        "a group assigns all its resources from one flavor",
+    ),
+    ServerRule("KF124", "resources in the order of coveredResources", "Kueue matches them by their position"),
+    ServerRule("KF125", "quota not negative", "Kueue cannot share a negative amount"),
+    ServerRule("KF126", "limits only inside a cohort", "there is no other queue to borrow from or lend to"),
+    ServerRule("KF127", "lending limit not above the nominal quota", "a queue cannot lend more than it has"),
+    ServerRule(
+        "KF128", "at most 256 flavors in all groups", "Kueue limits the size of a queue's status and of its search"
+    ),
+    ServerRule("KF129", "at most 256 covered resources in all groups", "Kueue limits the size of a queue's status"),
+    ServerRule("KF130", "at most 512 quotas in a group", "Kueue limits the flavors times resources of one group"),
+    ServerRule(
+        "KF131", "fair sharing weight is 0 or above 1n", "Kueue divides by the weight, and would lose a smaller one"
+    ),
+    ServerRule(
+        "KF140",
+        "preference only if both choices try the next flavor",
+        "otherwise the search stops before it matters",
+    ),
+    ServerRule(
+        "KF141",
+        "borrowWithinCohort needs reclaimWithinCohort",
+        "preempting while borrowing extends reclaiming",
+    ),
+    ServerRule("KF142", "admission check only on flavors of the queue", "it would never be used"),
+    ServerRule("KF143", "namespace selector is valid", "Kueue could not decide which namespaces may use the queue"),
+    ServerRule(
+        "KF144", "concurrent admission fits the queue", "it migrates workloads between the flavors of one group"
+    ),
+    ServerRule("KF150", "topology needs a node label", "the flavor's nodes are found by its labels"),
+    ServerRule("KF151", "node labels are valid", "no node can have another one"),
+    ServerRule("KF152", "taint effect is known", "Kubernetes has three"),
+    ServerRule("KF153", "taint key and value are valid", "no node can have another one"),
+    ServerRule("KF154", "taints differ by key and effect", "a node has each pair once"),
+    ServerRule(
+        "KF155", "toleration without a key uses Exists", "an empty key means every key, which has no value to compare"
+    ),
+    ServerRule("KF156", "tolerationSeconds only with NoExecute", "only an eviction can be delayed"),
+    ServerRule("KF157", "toleration operator is known", "Kueue supports Equal and Exists"),
+    ServerRule("KF158", "toleration with Exists has no value", "Exists compares no value"),
+    ServerRule("KF159", "toleration effect is known", "Kubernetes has three"),
+    ServerRule("KF160", "toleration key is valid", "no taint can have another one"),
+    ServerRule("KF165", "topology levels differ", "a level inside itself has no effect"),
+    ServerRule("KF166", "hostname only as the lowest topology level", "nothing is smaller than a node"),
+    ServerRule("KF171", "exactly one way to reach a worker cluster", "Kueue could not decide which to use"),
+)
+
+
+def check_metadata(manifest: Manifest, kind: Kind) -> Iterator[RuleViolation]:
+    if manifest.get("apiVersion") != f"{GROUP}/{CANONICAL}":
+        problem = f"{manifest.get('apiVersion')!r} is not one of {GROUP}/v1alpha1, v1beta1 and v1beta2"
+        yield RuleViolation("KF100", "apiVersion", problem)
+    metadata = as_map(manifest.get("metadata"))
+    if problem := problem_of_name(as_text(metadata.get("name"))):
+        yield RuleViolation("KF110", "metadata.name", problem)
+    if kind.is_namespaced and not metadata.get("namespace"):
+        yield RuleViolation("KF112", "metadata.namespace", "is required", f"name the namespace of this {kind.name}")
+    elif kind.is_namespaced and (problem := problem_of_namespace(as_text(metadata.get("namespace")))):
+        yield RuleViolation("KF112", "metadata.namespace", problem)
+    yield from _check_fields(manifest)
+    yield from _check_labels(manifest)
+    yield from _check_annotations(manifest)
+
+
+def _check_fields(manifest: Manifest) -> Iterator[RuleViolation]:
+    for name, value in as_map(manifest.get("metadata")).items():
+        if name in {"labels", "annotations"} and not isinstance(value, Mapping | None):
+            yield RuleViolation("KF102", f"metadata.{name}", f"must be a map of strings, {value!r} is of another type")
+        if name not in KNOWN_FIELDS:
+            close = get_close_matches(str(name), KNOWN_FIELDS, n=1)
+            hint = f"did you mean {close[0]}?" if close else ""
+            yield RuleViolation("KF101", f"metadata.{name}", "unknown field", hint)
+
+
+def _check_labels(manifest: Manifest) -> Iterator[RuleViolation]:
+    for key, value in as_map(as_map(manifest.get("metadata")).get("labels")).items():
+        if problem := problem_of_label_key(as_text(key)):
+            yield RuleViolation("KF111", "metadata.labels", problem)
+        if not isinstance(value, str | None):
+            yield RuleViolation("KF102", f"metadata.labels[{key!r}]", f"must be a string, {value!r} is of another type")
+        elif value and (problem := problem_of_label_value(value)):
+            yield RuleViolation("KF111", f"metadata.labels[{key!r}]", problem)
+
+
+def _check_annotations(manifest: Manifest) -> Iterator[RuleViolation]:
+    annotations = as_map(as_map(manifest.get("metadata")).get("annotations"))
+    for key, value in annotations.items():
+        # The API server compares annotation keys in lower case, so upper case is allowed before the slash too.
+        if problem := problem_of_label_key(as_text(key).lower()):
+            yield RuleViolation("KF111", "metadata.annotations", problem)
+        if not isinstance(value, str | None):
+            yield RuleViolation(
+                "KF102", f"metadata.annotations[{key!r}]", f"must be a string, {value!r} is of another type"
+            )
+    size = sum(len(as_text(text).encode()) for pair in annotations.items() for text in pair)
+    if size > LARGEST_ANNOTATIONS:
+        yield RuleViolation(
+            "KF111", "metadata.annotations", f"have {size} bytes, at most {LARGEST_ANNOTATIONS} are allowed"
+        )
+
+
 Findings = Iterator[RuleViolation]
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.capacity.buses import listen
-from reconciler.capacity.message import problem_of_message
+from reconciler.capacity.message import listen, problem_of_message
 from reconciler.capacity.sources import Sources
 from reconciler.clients.nats import Login, NatsFeed
 from tests.builders import announcement

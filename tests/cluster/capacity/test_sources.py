@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from reconciler import cli
-from reconciler.capacity.cluster_metrics import find_report
+from reconciler.capacity.nodes import find_report
 from reconciler.clients.kubernetes import ApiServer
 from reconciler.clients.login import ClusterLogin
 from reconciler.errors import ClusterError

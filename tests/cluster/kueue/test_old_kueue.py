@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from reconciler.clients.kubernetes import ApiServer
-from reconciler.kueue.downgrade import CannotExpressError, to_version
+from reconciler.kueue.conversion import CannotExpressError, to_version
 from reconciler.kueue.kinds import KINDS, KueueVersion, kind_of, newest_served, parse_version
 from reconciler.kueue.rules import check_object
 from reconciler.objects import ClusterName, Manifest

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.kueue.configuration import patched
-from reconciler.kueue.configuration_rules import check_configuration
+from reconciler.kueue.configuration import check_configuration, patched
 from reconciler.kueue.kinds import NEWEST, parse_version
 from reconciler.kueue.structure import SchemaNode, configuration_structure
 from tests.cluster.kueue_config.kueues import base, sample, verdict_of_kueue

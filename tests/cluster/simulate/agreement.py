@@ -13,7 +13,7 @@ from reconciler.simulate.configuration import KueueSetup
 from reconciler.simulate.restore import RESTORED, holds, key_of_workload, restored_namespaces, restored_objects
 from reconciler.simulate.twin import ROOT, SettledTwin, Twin, World
 from reconciler.snapshot.masking import masked_object
-from reconciler.snapshot.objects import ClusterObjects
+from reconciler.snapshot.model import ClusterObjects
 from reconciler.spec.enums import Role
 from tests.builders import Document
 from tests.cluster.simulate.situations import Situation

@@ -3,7 +3,7 @@
 import pytest
 
 from reconciler.capacity.model import SourceKey
-from reconciler.capacity.report import quotas_of
+from reconciler.capacity.quota import quotas_of
 from reconciler.capacity.sources import flavor_source
 from reconciler.objects import ClusterName
 from reconciler.render.compute import compute_desired

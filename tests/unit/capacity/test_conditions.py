@@ -7,7 +7,7 @@ import pytest
 
 from reconciler.capacity.ledger import merge
 from reconciler.capacity.model import Condition, ObservedCapacity
-from reconciler.capacity.report import find_overcommit, find_silent, find_unobserved
+from reconciler.capacity.quota import find_overcommit, find_silent, find_unobserved
 from reconciler.objects import ClusterName, Ref
 from reconciler.pipeline.model import Snapshot
 from reconciler.pipeline.render import Rendered

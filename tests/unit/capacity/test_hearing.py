@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from reconciler.capacity.buses import ObservedBus, listen, read_heard
+from reconciler.capacity.message import ObservedBus, listen, read_heard
 from reconciler.capacity.sources import Sources
 from reconciler.clients.protocols import Heard, Message
 from reconciler.spec.enums import CapacityPolicy

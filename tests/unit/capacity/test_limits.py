@@ -7,7 +7,7 @@ import pytest
 
 from reconciler.capacity.ledger import follow_buses, merge, shifted
 from reconciler.capacity.message import flavor_name, problem_of_pool, read_announcement
-from reconciler.capacity.report import find_overcommit
+from reconciler.capacity.quota import find_overcommit
 from reconciler.objects import ClusterName, Ref
 from reconciler.snapshot.model import UsageKey
 from tests.unit.capacity.ledgers import BUS, NODES, POOL, amounts, at, granted, look, remembered, rules, seen

@@ -12,11 +12,9 @@ from reconciler.capacity.message import flavor_name
 from reconciler.errors import SpecError
 from reconciler.kueue.kinds import NEWEST
 from reconciler.kueue.rules import check_object
-from reconciler.kueue.syntax import problem_of_name
-from reconciler.render.baseline import compute_observed
-from reconciler.render.compute import compute_desired
-from reconciler.render.model import Desired
-from reconciler.render.served_version import offline_api, written
+from reconciler.kueue.structure import problem_of_name
+from reconciler.render.compute import compute_desired, compute_observed
+from reconciler.render.model import Desired, offline_api, written
 from reconciler.snapshot.model import Freshness, Observations, Pool, PoolKey
 from tests.builders import cluster_document, fleet_document, spec_of
 from tests.unit.capacity.ledgers import amounts

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from reconciler.capacity.recovery import OWN_TAINT, recall_pools
+from reconciler.capacity.masterqueue import OWN_TAINT, recall_pools
 from reconciler.render.compute import compute_desired
 from reconciler.snapshot.model import Observations, PoolKey
 from tests.builders import spec_of

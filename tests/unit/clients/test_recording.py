@@ -14,8 +14,8 @@ from reconciler.clients.login import ClusterLogin
 from reconciler.clients.recording import AnswerMemory, KeptAnswer, RecordingConnection, replayed
 from reconciler.errors import ClusterError
 from reconciler.objects import ClusterName
-from reconciler.snapshot.pages import masked_answers
 from reconciler.snapshot.recording import ClusterRecording
+from reconciler.snapshot.replay import masked_answers
 from tests.unit.snapshot.answers import JOBS
 
 HUB = ClusterName("hub")

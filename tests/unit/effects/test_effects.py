@@ -12,7 +12,7 @@ from reconciler.objects import ClusterName, ref_of
 from reconciler.pipeline.effects import guard_disruption
 from reconciler.plan.model import Action, Change, ClusterPlan, Plan, Reason, Refused
 from reconciler.report.effects import effects_lines, effects_markdown
-from reconciler.snapshot.objects import ClusterObjects, FleetObjects
+from reconciler.snapshot.model import ClusterObjects, FleetObjects
 from reconciler.spec.model import FleetSpec
 from reconciler.state.applyset import Inventory, SetName
 from tests.builders import Document, cpu_group, flavor, local_queue, native, open_queue, spec_of, tenant

@@ -7,7 +7,7 @@ from reconciler.importer.compose import compose
 from reconciler.importer.model import ImportedFleet, ImportRequest, ObservedContexts
 from reconciler.multikueue.token import ApiEndpoint, SeenCredential
 from reconciler.objects import ClusterName, Manifest, group_of
-from reconciler.snapshot.objects import ClusterObjects, FleetObjects
+from reconciler.snapshot.model import ClusterObjects, FleetObjects
 from reconciler.spec.enums import Role
 from tests import fast_yaml
 from tests.builders import Document

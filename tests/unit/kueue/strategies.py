@@ -4,9 +4,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.kinds import KueueVersion
 from reconciler.kueue.structure import SchemaNode, structure_of
-from reconciler.kueue.upgrade import to_canonical
 
 NAMES = st.sampled_from(["a", "b-1", "c.example.com", "gpu"])
 QUANTITIES = st.sampled_from(["0", "1", "500m", "64Gi", "1500m", "1e3", "9"])

@@ -3,13 +3,13 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.kueue.borrowing import find_loans
 from reconciler.kueue.quota_tree import (
     FlavorResource,
     NodeKind,
     NodeName,
     available,
     build_tree,
+    find_loans,
     local_quota,
     spread_usage,
 )

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from reconciler.kueue.kinds import KINDS, NEWEST, parse_version
 from reconciler.kueue.rules import check_object
-from reconciler.kueue.rules.registry import RULES
+from reconciler.kueue.rules.structure import RULES
 from tests.builders import cpu_group
 from tests.unit.kueue.cases import BAD, GOOD
 from tests.unit.kueue.rule_case import Case, by_version, case_object, case_queue

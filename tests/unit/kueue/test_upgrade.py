@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.kinds import KINDS, NEWEST
-from reconciler.kueue.upgrade import to_canonical
 from tests.builders import cpu_group
 from tests.unit.kueue.rule_case import case_object, case_queue
 from tests.unit.kueue.strategies import manifests

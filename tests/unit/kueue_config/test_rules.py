@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.kueue.configuration_rules import check_configuration, check_patch
+from reconciler.kueue.configuration import check_configuration, check_patch
 from reconciler.kueue.kinds import parse_version
 
 OWN = "add matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [kube-system, kueue-system]}]"

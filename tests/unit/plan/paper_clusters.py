@@ -11,9 +11,8 @@ from reconciler.objects import ClusterName, Gap, Manifest, Ref, ref_of
 from reconciler.plan.make import Comparison, make_plan
 from reconciler.plan.model import Change, ClusterPlan, Plan
 from reconciler.plan.servers import SharedServers, find_shared_servers
-from reconciler.render.baseline import compute_observed
-from reconciler.render.model import DesiredObject
-from reconciler.render.served_version import offline_api, written
+from reconciler.render.compute import compute_observed
+from reconciler.render.model import DesiredObject, offline_api, written
 from reconciler.snapshot.model import NOTHING_SEEN, Observations
 from reconciler.spec.files import FleetFiles
 from reconciler.spec.model import AccessSpec, Cluster, FleetSpec

@@ -11,7 +11,7 @@ from reconciler.kueue.quota_tree import find_cycles
 from reconciler.objects import ClusterName, Manifest, Ref, ref_of
 from reconciler.plan.cohorts import order_cohorts
 from reconciler.plan.model import Action, Change, Reason, Refused
-from reconciler.state.takeover import CLIENT_SIDE
+from reconciler.state.manual_edits import CLIENT_SIDE
 from tests.builders import native
 from tests.unit.state.server import entry_of, merged
 

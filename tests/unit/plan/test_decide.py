@@ -10,8 +10,8 @@ from reconciler.plan.model import Action, Change, Reason, Refusal, Refused
 from reconciler.plan.objects import PlanContext, decide
 from reconciler.render.compute import compute_desired
 from reconciler.spec.enums import Adopt, Conflicts, Policy
+from reconciler.state.manual_edits import CLIENT_SIDE, PYTHON_CLIENT
 from reconciler.state.model import Prediction
-from reconciler.state.takeover import CLIENT_SIDE, PYTHON_CLIENT
 from tests.unit.plan.paper_clusters import (
     HUB,
     QUEUE,

@@ -3,7 +3,7 @@
 import pytest
 
 from reconciler.plan.model import Action, Change, Reason
-from reconciler.state.takeover import CLIENT_SIDE
+from reconciler.state.manual_edits import CLIENT_SIDE
 from reconciler.state.values import LAST_APPLIED
 from tests.unit.plan.paper_clusters import QUEUE, PaperClusters, after_apply, change_in, parse, plan_of, read_manifest
 

@@ -4,7 +4,7 @@ import pytest
 
 from reconciler.errors import SpecError
 from reconciler.kueue.kinds import parse_version
-from reconciler.render.served_version import KueueApi, offline_api, written
+from reconciler.render.model import KueueApi, offline_api, written
 from tests.builders import labelled_flavor, queue, quota, spec_of, tenant
 from tests.unit.render.desired_objects import desired_of, manifest_of, quotas_of
 

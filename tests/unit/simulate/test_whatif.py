@@ -16,8 +16,7 @@ from reconciler.simulate.record import simulation_record
 from reconciler.simulate.restore import counts_nodes
 from reconciler.simulate.text import simulation_lines
 from reconciler.simulate.whatif import WhatIfError, changed_capacity, lost_workloads, removed_nodes
-from reconciler.snapshot.model import FlavorKey, PoolKey
-from reconciler.snapshot.objects import FleetObjects
+from reconciler.snapshot.model import FlavorKey, FleetObjects, PoolKey
 from reconciler.spec.enums import CapacitySource
 from reconciler.spec.schema import schema_folder
 from tests.builders import Document, native, observed_flavor, resource_flavor, spec_of

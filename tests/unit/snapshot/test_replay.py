@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.snapshot.pages import masked_answers
 from reconciler.snapshot.recording import RecordedAnswer, Request
-from reconciler.snapshot.replay import Replay
+from reconciler.snapshot.replay import Replay, masked_answers
 from tests.unit.snapshot.answers import JOBS, QUEUES, discovery, listed, named
 
 ONE, TWO = named("a", "team", {"x": "1"}), named("b", "other", {"y": "2"})

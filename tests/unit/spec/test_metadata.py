@@ -2,7 +2,7 @@
 
 import pytest
 
-from reconciler.spec.metadata import ANNOTATIONS, LABELS
+from reconciler.spec.selectors import ANNOTATIONS, LABELS
 from tests.unit.spec.fleet_texts import EAST, HUB, QUEUE, parsed, problems_of
 
 PRINTED = """\

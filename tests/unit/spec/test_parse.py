@@ -11,7 +11,7 @@ from reconciler.spec.files import FleetFiles
 from reconciler.spec.model import AccessSpec, AdmissionCheck, ClusterSelector, FleetSpec, SecretRef
 from reconciler.spec.nats import TextRef
 from reconciler.spec.parse import parse_fleet
-from reconciler.spec.roles import home_cluster
+from reconciler.spec.places import home_cluster
 from reconciler.spec.selectors import LabelSelector, Targets, parse_selector
 from tests import fast_yaml
 from tests.support import ROOT

@@ -1,6 +1,6 @@
 """What is expected of an apply while the server cannot be asked."""
 
-from reconciler.state.merge import find_conflicts, merged
+from reconciler.state.dry_run import find_conflicts, merged
 from reconciler.state.model import Conflict
 
 LIVE = {

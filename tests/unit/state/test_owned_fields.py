@@ -6,8 +6,13 @@ import pytest
 
 from reconciler.objects import Manifest
 from reconciler.state.managed_fields import is_settled, owners_at
-from reconciler.state.manual_edits import drop_manual_owners, is_manual_manager, shared_fields
-from reconciler.state.takeover import CLIENT_SIDE, abandoned_fields
+from reconciler.state.manual_edits import (
+    CLIENT_SIDE,
+    abandoned_fields,
+    drop_manual_owners,
+    is_manual_manager,
+    shared_fields,
+)
 from tests.unit.state.server import applied, entry_of, merged
 
 KUEUE = "kueue.x-k8s.io/v1beta2"

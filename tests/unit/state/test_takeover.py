@@ -1,7 +1,7 @@
 from typing import Any
 
 from reconciler.state.managed_fields import applied_by, owners_at
-from reconciler.state.takeover import CLIENT_SIDE, PYTHON_CLIENT, abandoned_fields, moved_fields, predecessor_of
+from reconciler.state.manual_edits import CLIENT_SIDE, PYTHON_CLIENT, abandoned_fields, moved_fields, predecessor_of
 from reconciler.state.values import LAST_APPLIED
 from tests.unit.state.server import applied, edited, entry_of, merged
 

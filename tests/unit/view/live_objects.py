@@ -9,7 +9,7 @@ import jsonschema
 
 from reconciler.kueue.kinds import GROUP
 from reconciler.objects import ClusterName, Gap, Manifest, group_of
-from reconciler.snapshot.objects import ClusterObjects, FleetObjects, KindKey
+from reconciler.snapshot.model import ClusterObjects, FleetObjects, KindKey
 from reconciler.spec.enums import Role
 from reconciler.spec.model import FleetSpec
 from reconciler.spec.schema import schema_folder

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.snapshot.objects import ClusterObjects
+from reconciler.snapshot.model import ClusterObjects
 from reconciler.view.model import JobState
 from reconciler.view.record import view_record
 from tests.builders import Document, cpu_group, job, main_tenant, native, open_queue, spec_of

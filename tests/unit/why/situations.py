@@ -6,7 +6,7 @@ from typing import Any
 
 from reconciler.kueue.kinds import GROUP
 from reconciler.objects import ClusterName, Gap, Manifest, group_of
-from reconciler.snapshot.objects import ClusterObjects, FleetObjects
+from reconciler.snapshot.model import ClusterObjects, FleetObjects
 from reconciler.spec.enums import Role
 from reconciler.why.index import Stories, build_stories
 from reconciler.why.reason import first_line
