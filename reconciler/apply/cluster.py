@@ -11,8 +11,7 @@ from reconciler.apply.retry import RetryPolicy, with_retries
 from reconciler.clients.protocols import ClusterClient
 from reconciler.errors import ClusterError
 from reconciler.objects import Ref
-from reconciler.plan.model import Action, Change, ClusterPlan, Reason
-from reconciler.plan.outcome import Outcome, Tell
+from reconciler.plan.model import Action, Change, ClusterPlan, Outcome, Reason, Tell
 from reconciler.state.applyset import Inventory, digests_manifest, parent_manifest
 from reconciler.state.queues import is_queue
 

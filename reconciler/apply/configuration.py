@@ -16,8 +16,7 @@ from reconciler.clients.protocols import ClusterClient
 from reconciler.errors import ClusterError
 from reconciler.kueue_config.model import APPLIED, FAILED, PREVIOUS, RESTARTED, Rollout, short_name
 from reconciler.objects import Manifest
-from reconciler.plan.model import Change
-from reconciler.plan.outcome import Outcome
+from reconciler.plan.model import Change, Outcome
 
 KEY = "controller_manager_config.yaml"
 READY_WITHIN = timedelta(minutes=3)

@@ -13,8 +13,7 @@ from reconciler.errors import ClusterError
 from reconciler.kubestellar.model import PlacementStep, Write
 from reconciler.multikueue.token import TokenRequestSpec, with_token
 from reconciler.objects import ClusterName, Manifest, Ref
-from reconciler.plan.model import Action, Change, ClusterPlan, Plan, Reason
-from reconciler.plan.outcome import ClusterOutcome, Outcome, Tell
+from reconciler.plan.model import Action, Change, ClusterOutcome, ClusterPlan, Outcome, Plan, Reason, Tell
 
 Step = Callable[[ClusterClient, ClusterPlan, ClusterOutcome, RetryPolicy], ClusterOutcome]
 PARALLEL = 16

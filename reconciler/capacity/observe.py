@@ -27,8 +27,7 @@ from reconciler.capacity.nodes import Node, count, find_metrics, look_at_nodes
 from reconciler.capacity.quota import find_unobserved
 from reconciler.capacity.sources import Sources, find_sources, flavor_source, rules_for
 from reconciler.capacity.store import Kept, LedgerKey, find_ledger
-from reconciler.clients.kueue import list_kueue
-from reconciler.clients.protocols import BusClient, ClusterClient
+from reconciler.clients.protocols import BusClient, ClusterClient, list_kueue
 from reconciler.errors import ClusterError
 from reconciler.kueue.reading import as_list, as_text, at, quantity_at
 from reconciler.objects import ClusterName, Gap

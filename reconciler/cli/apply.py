@@ -31,14 +31,12 @@ from reconciler.pipeline.apply import writing
 from reconciler.pipeline.capacity import ObserveOptions
 from reconciler.pipeline.load import Source, committed
 from reconciler.pipeline.observe import connect
+from reconciler.pipeline.plan import Scope
 from reconciler.pipeline.report import wait_for_health
-from reconciler.pipeline.scope import Scope
-from reconciler.plan.model import Plan
-from reconciler.plan.outcome import ClusterOutcome, outcome_record
+from reconciler.plan.model import ClusterOutcome, Plan, outcome_record
 from reconciler.plan.record import FORMAT, find_moves, plan_record
-from reconciler.report.effects import effects_lines
 from reconciler.report.health import HealthIssue
-from reconciler.report.text import apply_exit_code, outcome_text, plan_text
+from reconciler.report.text import apply_exit_code, effects_lines, outcome_text, plan_text
 from reconciler.spec.model import FleetSpec
 from reconciler.spec.schema import schema_folder
 from reconciler.text import suggest

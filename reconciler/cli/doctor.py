@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import click
 
-from reconciler.cli.contexts import context_options, named_contexts
+from reconciler.cli.init_contexts import context_options, named_contexts
 from reconciler.cli.output import paint
 from reconciler.doctor.examine import examine
 from reconciler.doctor.model import DoctorReport, Urgency, facts_of

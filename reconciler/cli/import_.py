@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
-from reconciler.cli.contexts import context_options, named_contexts
 from reconciler.cli.init import FOLDER, print_next, refuse_existing, write_files
+from reconciler.cli.init_contexts import context_options, named_contexts
 from reconciler.errors import EdgeError, ExitCode, KfleetError
 from reconciler.importer.collect import IMPORTED
 from reconciler.importer.compose import compose

@@ -3,15 +3,17 @@
 import os
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import click
 import yaml
 
 from reconciler.errors import EdgeError, KfleetError
 from reconciler.kueue.structure import problem_of_name
+from reconciler.objects import ClusterName
 from reconciler.spec.enums import Role
 from reconciler.spec.files import MAX_FILE_BYTES
 from reconciler.text import quote_value, suggest
@@ -19,11 +21,9 @@ from reconciler.text import quote_value, suggest
 VARIABLE = "KUBECONFIG"
 WAY_OUT = f"""set --kubeconfig FILE or {VARIABLE}; for a fleet on this machine:
 kfleet sandbox up && kfleet init --kubeconfig "$(kfleet sandbox kubeconfig --path)\""""
-
 _NOTHING = (None, "", "null", "~")
 MOST_WORKERS = 20  # the maximum number of clusters of a MultiKueueConfig
 LONGEST_NAME = 63
-
 # Reserved words: native documents use them for groups of clusters where they name their clusters.
 _GROUPS = frozenset(("manager", "workers", "standalones", "all"))
 _MANAGER = "manager"
@@ -34,6 +34,7 @@ _SHAPES = (
     re.compile(r"[^/]+/([^/:]+):[0-9]+/.+"),  # OpenShift: namespace, server, user
     re.compile(r"[^@]+@(.+)"),  # kubeadm, eksctl: user, name
 )
+MANAGER = "manager"
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,3 +278,47 @@ def _free_name(name: str, taken: set[str]) -> str:
         number += 1
         free = f"{name[: LONGEST_NAME - len(str(number)) - 1].rstrip('-.')}-{number}"
     return free
+
+
+def context_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in (
+        click.option(
+            "--cluster-timeout",
+            "timeout",
+            type=click.FloatRange(min=0.1),
+            default=10,
+            show_default=True,
+            metavar="SECONDS",
+            help="How long to wait for a response of a cluster.",
+        ),
+        click.option(
+            "--kubeconfig",
+            default="",
+            metavar="FILE",
+            help="File with the contexts. [default: $KUBECONFIG, or ~/.kube/config]",
+        ),
+        click.option("--context", "contexts", multiple=True, metavar="CONTEXT", help="Context to read; repeatable."),
+    ):
+        command = option(command)
+    return command
+
+
+def named_contexts(kubeconfig: str, contexts: Sequence[str]) -> Mapping[ClusterName, str]:
+    """Return the contexts by the names that their clusters get in a fleet; without a choice, one per cluster."""
+    known = read_contexts(kubeconfig)
+    chosen = tuple(dict.fromkeys(contexts)) or one_per_cluster(known, [known.current] if known.current else [])
+    _check(known, chosen)
+    # In a fleet only the manager may be called manager, and cluster_names takes the first one for it.
+    ordered = sorted(chosen, key=lambda context: context != MANAGER)
+    return {ClusterName(name): context for name, context in zip(cluster_names(ordered), ordered, strict=True)}
+
+
+def _check(known: Contexts, chosen: Sequence[str]) -> None:
+    names = [context.name for context in known.known]
+    problems = [
+        KfleetError(f"--context: no context {quote_value(name)} in the kubeconfig{instead(name, names)}")
+        for name in chosen
+        if name not in names
+    ]
+    if problems:
+        raise ExceptionGroup("options", problems)

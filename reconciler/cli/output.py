@@ -13,8 +13,7 @@ from typing import Any
 import click
 
 from reconciler.objects import ClusterName
-from reconciler.plan.model import Plan
-from reconciler.plan.outcome import Outcome, Tell
+from reconciler.plan.model import Outcome, Plan, Tell
 
 Report = Callable[[ClusterName, str], None]
 _OWN = set(logging.makeLogRecord({}).__dict__) | {"message", "taskName"}

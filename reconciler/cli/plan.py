@@ -24,8 +24,15 @@ from reconciler.pipeline.capacity import ObserveOptions
 from reconciler.pipeline.load import Source, committed
 from reconciler.plan.model import Plan
 from reconciler.plan.record import plan_record
-from reconciler.report.effects import effects_lines, effects_markdown, effects_record
-from reconciler.report.text import narrowed, plan_exit_code, plan_markdown, plan_text
+from reconciler.report.text import (
+    effects_lines,
+    effects_markdown,
+    effects_record,
+    narrowed,
+    plan_exit_code,
+    plan_markdown,
+    plan_text,
+)
 from reconciler.snapshot.recording import Recording
 
 

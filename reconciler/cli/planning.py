@@ -17,11 +17,9 @@ from reconciler.pipeline.capacity import OBSERVE_FOR, ObserveOptions
 from reconciler.pipeline.compare import compare
 from reconciler.pipeline.effects import guard_disruption, observe_effects
 from reconciler.pipeline.load import Revision
-from reconciler.pipeline.observe import Connections, observe
-from reconciler.pipeline.plan import plan, preflight
-from reconciler.pipeline.recording import connect_once, connect_recorded
+from reconciler.pipeline.observe import Connections, connect_once, connect_recorded, observe
+from reconciler.pipeline.plan import WHOLE, Scope, plan, preflight
 from reconciler.pipeline.render import Rendered, render
-from reconciler.pipeline.scope import WHOLE, Scope
 from reconciler.plan.make import Comparison
 from reconciler.plan.model import Plan
 from reconciler.snapshot.recording import Recording

@@ -14,8 +14,7 @@ from reconciler.cli.stopping import stop_on_signals
 from reconciler.errors import RefusedError
 from reconciler.pipeline.capacity import ObserveOptions
 from reconciler.pipeline.load import Revision, Source, accepted, load_files, read_files
-from reconciler.pipeline.observe import connect
-from reconciler.pipeline.recording import connect_recorded
+from reconciler.pipeline.observe import connect, connect_recorded
 from reconciler.snapshot.recording import Recording
 from reconciler.web.events import Feed
 from reconciler.web.live import ClusterSource, Open, Planner

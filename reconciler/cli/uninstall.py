@@ -34,11 +34,9 @@ from reconciler.pipeline.uninstall import (
     left_of,
     plan_end,
 )
-from reconciler.plan.model import Plan
-from reconciler.plan.outcome import outcome_record
+from reconciler.plan.model import Plan, outcome_record
 from reconciler.plan.record import plan_record
-from reconciler.report.effects import effects_lines
-from reconciler.report.text import outcome_text, plan_text
+from reconciler.report.text import effects_lines, outcome_text, plan_text
 from reconciler.text import counted
 from reconciler.uninstall.model import Ending
 

@@ -15,9 +15,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from reconciler.clients.kubeconfig import ExecCredential, Kubeconfig, decoded, parse_kubeconfig, read_text, run_plugin
+from reconciler.clients.kubeconfig import (
+    ClusterLogin,
+    ExecCredential,
+    Kubeconfig,
+    decoded,
+    parse_kubeconfig,
+    read_text,
+    run_plugin,
+)
 from reconciler.clients.kubernetes import TIMEOUT, ApiServer
-from reconciler.clients.login import ClusterLogin
 from reconciler.errors import ClusterError
 from reconciler.objects import ClusterName
 from reconciler.spec.model import Cluster, SecretRef

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import orjson
 import urllib3
 
-from reconciler.clients.login import ClusterLogin, new_pool
+from reconciler.clients.kubeconfig import ClusterLogin, new_pool
 from reconciler.errors import ClusterError, FieldCause
 from reconciler.objects import ClusterName
 

@@ -28,7 +28,7 @@ from reconciler.clients.connection import (
     is_reply,
     refusal,
 )
-from reconciler.clients.login import ClusterLogin
+from reconciler.clients.kubeconfig import ClusterLogin
 from reconciler.clients.protocols import ApiKind
 from reconciler.errors import ClusterError
 from reconciler.multikueue.token import ApiEndpoint

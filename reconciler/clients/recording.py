@@ -13,7 +13,7 @@ from datetime import timedelta
 import orjson
 
 from reconciler.clients.connection import Response, Sender, Silence
-from reconciler.clients.login import ClusterLogin
+from reconciler.clients.kubeconfig import ClusterLogin
 from reconciler.errors import ClusterError
 from reconciler.objects import ClusterName
 from reconciler.snapshot.masking import masked_token

@@ -13,8 +13,8 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
+from reconciler.clients.kubeconfig import ClusterLogin
 from reconciler.clients.kubernetes import TIMEOUT, ApiServer
-from reconciler.clients.login import ClusterLogin
 from reconciler.clients.protocols import ApiKind
 from reconciler.clients.watch_stream import Collection, Stream, collection_of
 from reconciler.errors import ClusterError

@@ -13,8 +13,8 @@ from urllib.parse import urlencode
 import urllib3
 
 from reconciler.clients.connection import NO_API_SERVER, decoded
+from reconciler.clients.kubeconfig import new_pool
 from reconciler.clients.kubernetes import ApiServer
-from reconciler.clients.login import new_pool
 from reconciler.errors import ClusterError
 from reconciler.objects import without_status_owners
 

@@ -35,8 +35,7 @@ from reconciler.pipeline.plan import preflight
 from reconciler.pipeline.render import Rendered, render
 from reconciler.pipeline.report import health
 from reconciler.plan.make import Comparison
-from reconciler.plan.model import Plan
-from reconciler.plan.outcome import ClusterOutcome
+from reconciler.plan.model import ClusterOutcome, Plan
 from reconciler.plan.prune import takes_away
 from reconciler.report.health import HealthIssue
 from reconciler.spec.model import FleetSpec

@@ -14,8 +14,7 @@ from itertools import groupby
 from reconciler.capacity.model import Condition
 from reconciler.kueue.references import referrers
 from reconciler.objects import ClusterName, Manifest, PreflightIssue, Ref
-from reconciler.plan.model import Action, Change, Plan, Reason, Refused
-from reconciler.plan.outcome import ClusterOutcome
+from reconciler.plan.model import Action, Change, ClusterOutcome, Plan, Reason, Refused
 from reconciler.report.health import HealthIssue
 from reconciler.state.model import ClusterView
 

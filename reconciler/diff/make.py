@@ -12,7 +12,7 @@ from reconciler.kueue.fields import with_defaults
 from reconciler.lint.model import Finding, Severity
 from reconciler.objects import ClusterName, Manifest, Ref
 from reconciler.plan.fields import differences, path_text
-from reconciler.plan.masking import masked_change
+from reconciler.plan.record import masked_change
 from reconciler.render.model import DesiredObject
 from reconciler.spec.document import Document
 from reconciler.spec.model import FleetSpec

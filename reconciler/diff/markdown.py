@@ -16,7 +16,7 @@ from reconciler.diff.text import (
     summary,
 )
 from reconciler.lint.model import Finding
-from reconciler.report.effects import effects_markdown
+from reconciler.report.text import effects_markdown
 from reconciler.text import (
     COMMENT_LIMIT,
     Block,

@@ -4,7 +4,7 @@ from typing import Any
 
 from reconciler.diff.model import ClusterDiff, FieldDiff, FleetDiff, News, ObjectDiff, RevisionName
 from reconciler.lint.model import Finding
-from reconciler.report.effects import effects_record
+from reconciler.report.text import effects_record
 
 FORMAT = "kfleet.dev/diff/v1"
 

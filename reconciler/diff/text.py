@@ -15,7 +15,7 @@ from reconciler.diff.model import (
 )
 from reconciler.lint.model import Finding, Severity
 from reconciler.objects import ClusterName
-from reconciler.report.effects import effects_lines
+from reconciler.report.text import effects_lines
 from reconciler.text import Paint, counted, format_value, unpainted
 
 SIGNS = {News.ADDED: "+", News.CHANGED: "~", News.REMOVED: "-"}

@@ -1,31 +1,48 @@
-"""The copies of jobs on workers, and which workers and queues KubeStellar may let go of.
+"""What workers and the ITS have: copies of jobs, what KubeStellar may let go of, and the shape of its objects.
 
 What was not seen is not gone: a worker that does not answer has all the copies that it ever had.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 
+from reconciler.clients.access import open_cluster
+from reconciler.clients.kubernetes import ApiServer
 from reconciler.clients.protocols import ClusterClient
 from reconciler.errors import ClusterError
 from reconciler.kubestellar.memory import ANNOTATION, Asked, Listed
 from reconciler.kubestellar.model import QueuedJob
 from reconciler.kueue.conversion import to_canonical
-from reconciler.kueue.reading import as_list, as_text, at
+from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.kueue.workloads import is_stopped
+from reconciler.multikueue.model import ManagedClusters
 from reconciler.multikueue.observe_removal import MULTIKUEUE
 from reconciler.objects import ClusterName, Manifest
 from reconciler.snapshot.model import ClosingQueue
-from reconciler.spec.kubestellar import API_GROUP, CHECK_CONTROLLER, CLUSTER_LABEL, DownsyncKind, check_of, policy_name
+from reconciler.spec.enums import Dispatch
+from reconciler.spec.kubestellar import (
+    ADMISSION_GROUP,
+    API_GROUP,
+    CHECK_CONTROLLER,
+    CLUSTER_LABEL,
+    Collectors,
+    DownsyncKind,
+    PolicyShape,
+    check_of,
+    policy_name,
+)
 from reconciler.spec.model import Cluster, FleetSpec
 from reconciler.spec.places import downsynced_by, downsynced_queues
 
 POLICIES = f"/apis/{API_GROUP}/v1alpha1/bindingpolicies"
 _PARALLEL = 16
 _MOST_NAMED = 5
-
 Ports = Mapping[ClusterName, ClusterClient]
+_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_MANAGED = "/apis/cluster.open-cluster-management.io/v1/managedclusters"
+NAME = ClusterName("its")
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,3 +202,71 @@ def _name(copy: Manifest) -> str:
 def _named(names: list[str]) -> str:
     shown = ", ".join(sorted(names)[:_MOST_NAMED])
     return f"{shown}, …" if len(names) > _MOST_NAMED else shown
+
+
+def observe_shape(spec: FleetSpec, clients: Mapping[ClusterName, ClusterClient]) -> PolicyShape | None:
+    """None if no queue needs it or the definition cannot be read; then the spec says which release it is."""
+    is_asked = any(queue.dispatch is Dispatch.KUBESTELLAR for queue in spec.queues)
+    client = clients.get(spec.manager.name) if spec.manager else None
+    if not is_asked or client is None:
+        return None
+    try:
+        policies, collectors, transforms = (
+            client.find(f"{_DEFINITIONS}/{plural}.{API_GROUP}")
+            for plural in ("bindingpolicies", "statuscollectors", "customtransforms")
+        )
+        admission = client.find(f"/apis/{ADMISSION_GROUP}/v1")
+    except ClusterError:
+        return None
+    if not policies:
+        return None
+    shape = read_shape(policies, collectors is not None, transforms is not None)
+    return replace(shape, has_guard=_has_guard(admission))
+
+
+def _has_guard(served: Manifest | None) -> bool:
+    return any(at(one, "name") == "validatingadmissionpolicies" for one in as_list(at(served, "resources")))
+
+
+def has_policies(client: ClusterClient) -> bool:
+    """Whether KubeStellar is there. Only the API server's own 404 says no; the question needs no right of its own."""
+    return client.find(f"/apis/{API_GROUP}/v1alpha1") is not None
+
+
+def observe_inventory(client: ClusterClient) -> ManagedClusters:
+    try:
+        found = [as_map(one.get("metadata")) for one in client.list(_MANAGED)]
+    except ClusterError as error:
+        return ManagedClusters(problem=error.problem)
+    return ManagedClusters({one["name"]: as_map(one.get("labels")) for one in found})
+
+
+def read_shape(definition: Manifest, has_collectors: bool, has_transforms: bool) -> PolicyShape:  # noqa: FBT001  (facts)
+    versions = [as_map(one) for one in as_list(at(definition, "spec", "versions"))]
+    version = next((one for one in versions if one.get("storage")), {})
+    spec = as_map(at(version, "schema", "openAPIV3Schema", "properties", "spec", "properties"))
+    clause = as_map(at(spec, "downsync", "items", "properties"))
+    collectors = next((one for one in (Collectors.FLAT, Collectors.NESTED) if one.value in clause), Collectors.NOWHERE)
+    return PolicyShape(
+        is_singleton_in_clause="wantSingletonReportedState" in clause,
+        has_create_only="createOnly" in clause,
+        collectors=collectors if has_collectors else Collectors.NOWHERE,
+        has_status_collectors=has_collectors,
+        has_custom_transforms=has_transforms,
+    )
+
+
+def look_at_inventory(
+    spec: FleetSpec,
+    clients: Mapping[ClusterName, ApiServer],
+    opener: Callable[[Cluster, ApiServer | None], ApiServer] = open_cluster,
+) -> ManagedClusters | None:
+    """None if the spec does not say how to reach it, or no job is downsynced."""
+    access, manager = spec.fleet.inventory, spec.manager
+    if access is None or manager is None or not downsynced_queues(spec):
+        return None
+    try:
+        with closing(opener(replace(manager, name=NAME, access=access), clients.get(manager.name))) as client:
+            return observe_inventory(client)
+    except ClusterError as error:
+        return ManagedClusters(problem=error.problem)

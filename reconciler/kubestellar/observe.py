@@ -8,18 +8,17 @@ from functools import partial
 from typing import Any
 
 from reconciler.capacity.nodes import Node, find_report, read_amounts, read_metrics, read_node, requests_by_node
-from reconciler.clients.kueue import list_kueue
-from reconciler.clients.protocols import ClusterClient
+from reconciler.clients.protocols import ClusterClient, list_kueue
 from reconciler.errors import ClusterError
 from reconciler.kubestellar.copies import (
     Workers,
     find_closing,
     find_emptying,
     find_occupied,
+    has_policies,
     list_copies,
     queues_to_close,
 )
-from reconciler.kubestellar.inventory import has_policies
 from reconciler.kubestellar.jobs import current_copy, owner_of, read_combined, read_end_of_copy, read_job, read_progress
 from reconciler.kubestellar.memory import Asked, Former, Listed, find_former, read_before, read_placed
 from reconciler.kubestellar.model import ClusterNodes, End, ObservedPlacements, Progress, QueuedJob

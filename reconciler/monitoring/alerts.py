@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from reconciler.monitoring.dashboards import LAST_XID, TEMPERATURE
+from reconciler.monitoring.grafana import LAST_XID, TEMPERATURE
 from reconciler.objects import Manifest
 
 _QUEUE = "cluster, cluster_queue"

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 import yaml
 
 from reconciler.monitoring.alerts import rule_groups
-from reconciler.monitoring.dashboards import gpu_dashboard, own_dashboard, queue_dashboard
-from reconciler.monitoring.grafana import Dashboard, dashboard_json
+from reconciler.monitoring.grafana import Dashboard, dashboard_json, gpu_dashboard, own_dashboard, queue_dashboard
 from reconciler.objects import Manifest
 from reconciler.render.model import DesiredObject, desired_object, without_empty
 from reconciler.spec.enums import AlertForm

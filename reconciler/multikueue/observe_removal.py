@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from reconciler.clients.kueue import list_kueue
-from reconciler.clients.protocols import ClusterClient
+from reconciler.clients.protocols import ClusterClient, list_kueue
 from reconciler.errors import ClusterError
 from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.kinds import GROUP

@@ -15,8 +15,7 @@ from reconciler.objects import ClusterName
 from reconciler.pipeline.capacity import publish, refuse_unread, remember
 from reconciler.pipeline.observe import Connections
 from reconciler.pipeline.render import Rendered
-from reconciler.plan.model import Plan
-from reconciler.plan.outcome import ClusterOutcome, Tell
+from reconciler.plan.model import ClusterOutcome, Plan, Tell
 from reconciler.spec.model import FleetSpec
 from reconciler.spec.places import home_cluster
 

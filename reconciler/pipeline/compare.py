@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from reconciler.kueue.kinds import GROUP
-from reconciler.multikueue.health import kinds_to_list
+from reconciler.multikueue.preflight import kinds_to_list
 from reconciler.objects import ClusterName, Gap
 from reconciler.pipeline.observe import Connections
 from reconciler.pipeline.render import Rendered

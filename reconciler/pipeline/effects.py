@@ -16,9 +16,8 @@ from reconciler.pipeline.capacity import ObserveOptions
 from reconciler.pipeline.compare import compare
 from reconciler.pipeline.load import Revision
 from reconciler.pipeline.objects import observe_queue_objects
-from reconciler.pipeline.observe import Connections, observe
+from reconciler.pipeline.observe import Connections, connect_recorded, observe
 from reconciler.pipeline.plan import plan as make_plan
-from reconciler.pipeline.recording import connect_recorded
 from reconciler.pipeline.render import render
 from reconciler.plan.model import Change, Plan, Refusal, Refused
 from reconciler.plan.prune import RELEASED_KINDS

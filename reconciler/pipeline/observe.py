@@ -1,5 +1,6 @@
-"""Stage 2: clusters and message buses are observed once, and the result is a Snapshot."""
+"""Stage 2: clusters and message buses are observed once, and the result is a Snapshot. Recorded clusters answer too."""
 
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -8,32 +9,116 @@ from functools import partial
 
 from reconciler.clients.access import open_cluster
 from reconciler.clients.kubernetes import TIMEOUT, ApiServer
-from reconciler.clients.recording import AnswerMemory, RecordingConnection
+from reconciler.clients.recording import MISSING, AnswerMemory, RecordingConnection, replayed
 from reconciler.errors import ClusterError
-from reconciler.kubestellar.inventory import observe_shape
+from reconciler.kubestellar.copies import observe_shape
 from reconciler.kubestellar.observe import observe_placements
 from reconciler.kueue_config.observe import observe_configurations
 from reconciler.multikueue.model import FormerJobs, WorkerRemovals
 from reconciler.multikueue.observe import observe_links
-from reconciler.multikueue.observe_removal import observe_former_jobs
+from reconciler.multikueue.observe_removal import RemovalQuestion, observe_former_jobs, observe_removals
+from reconciler.multikueue.removal import required_memberships
 from reconciler.objects import ClusterName, Gap
 from reconciler.pipeline.capacity import NOW, ObserveOptions, observe_sources, read_master_queues
 from reconciler.pipeline.load import Revision
 from reconciler.pipeline.model import Snapshot, with_capacity
-from reconciler.pipeline.removal import find_removed, observe_worker_removals, why_unopened
 from reconciler.plan.guards import find_moved
 from reconciler.snapshot.model import Observations
+from reconciler.snapshot.recording import ClusterRecording, Recording
+from reconciler.snapshot.replay import masked_answers
 from reconciler.spec.enums import Role
 from reconciler.spec.model import Cluster, FleetSpec
 from reconciler.spec.places import home_cluster
-from reconciler.state.observe import Probe, probe_clusters
+from reconciler.state.applyset import MEMBER_LABEL, Inventory, SetName
+from reconciler.state.cluster_memory import remembered_cluster
+from reconciler.state.model import ClusterView
+from reconciler.state.observe import Probe, probe_clusters, read_inventory
 
+UNVERIFIED = (
+    "not contacted: the annotation {annotation} of the Namespace {namespace} has no digest of this address, so kfleet "
+    "did not write it; to prune the cluster, add its Cluster to git again, apply, and remove it again"
+)
 CLUSTER_ROLE = "ClusterRole.rbac.authorization.k8s.io"
 OPENED_AT_ONCE = 16
 NOT_THE_SAME = "its API server is not the one that it was"
-
 # Opens one cluster. The client is that of the manager, which may hold the credentials.
 Opener = Callable[[Cluster, ApiServer | None], ApiServer]
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedClusters:
+    """Clusters that were removed from the spec; `doubtful` are those whose address kfleet did not write.
+
+    `unread` is why the manager's record could not be read: then there may be more of them.
+    """
+
+    clusters: tuple[Cluster, ...] = ()
+    doubtful: Mapping[ClusterName, str] = field(default_factory=dict)
+    unread: str = ""
+
+
+def find_removed(spec: FleetSpec, clients: Mapping[ClusterName, ApiServer]) -> RemovedClusters:
+    client = clients.get(spec.manager.name) if spec.manager else None
+    if spec.manager is None or client is None:
+        return RemovedClusters()
+    set_name = SetName(spec.fleet.name, spec.manager.kueue.namespace)
+    try:
+        inventory = read_inventory(client, set_name, is_manager=True) or Inventory()
+    except ClusterError as error:
+        # The probe of the manager reports the error, and no record is dropped.
+        return RemovedClusters(unread=f"the record of removed clusters could not be read ({error.problem})")
+    known = {cluster.name for cluster in spec.clusters}
+    gone = {name: address for name, address in inventory.addresses.items() if name not in known}
+    doubt = UNVERIFIED.format(namespace=set_name.namespace, annotation=set_name.digests)
+    return RemovedClusters(
+        tuple(remembered_cluster(name, address, spec.fleet.document) for name, address in gone.items()),
+        {ClusterName(name): doubt for name in gone if name not in inventory.verified(spec.fleet.name)},
+    )
+
+
+def why_unopened(spec: FleetSpec, removed: tuple[Cluster, ...], manager: ClusterView | None, unread: str = "") -> str:
+    """Why not all removed clusters are known: the manager's record has one that the first read did not have.
+
+    The probe decides; if it failed too, `unread` is the problem of the first read. Otherwise a cluster whose record
+    could not be read in time would count as one without jobs.
+    """
+    if manager is None or not manager.is_reachable:
+        return unread
+    known = {cluster.name for cluster in (*spec.clusters, *removed)}
+    recorded = manager.inventory.addresses if manager.inventory else {}
+    missing = [name for name in sorted(recorded) if name not in known]
+    return f"how to reach {', '.join(missing)} was not known when kfleet connected" if missing else ""
+
+
+def observe_worker_removals(
+    spec: FleetSpec,
+    clients: Mapping[ClusterName, ApiServer],
+    removed: tuple[Cluster, ...],
+    lost: Mapping[ClusterName, str],
+    probe: Probe,
+    unopened: str = "",
+) -> WorkerRemovals | None:
+    """What removed workers wait for. A name that leads to the API server of another name waits for nothing.
+
+    `unopened` is why not all removed clusters are known.
+    """
+    if spec.manager is None:
+        return None
+    if unopened:
+        return WorkerRemovals(problem=unopened)
+    shared = probe.shared
+    members = {
+        cluster.name: f"{MEMBER_LABEL}={SetName(spec.fleet.name, cluster.kueue.namespace).id}"
+        for cluster in (*spec.clusters, *removed)
+    }
+    leaving = tuple(cluster for cluster in removed if cluster.name not in shared.names)
+    firm = required_memberships(shared.counted(spec))
+    return observe_removals(
+        RemovalQuestion(
+            manager=spec.manager.name, firm=firm, members=members, removed=leaving, lost=lost, aliases=shared.names
+        ),
+        clients,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,3 +272,51 @@ def _observe_features(
         configurations=configurations.seen,
         policy_shape=observe_shape(spec, clients),
     )
+
+
+class Recorder:
+    """Opens clusters, and keeps the responses of each. To make a snapshot, dry runs are not needed."""
+
+    def __init__(self, timeout: timedelta, *, is_read_only: bool = False) -> None:
+        self._timeout, self._is_read_only = timeout, is_read_only
+        self._lock = threading.Lock()
+        self._memories: dict[ClusterName, AnswerMemory] = {}
+        self._opened: dict[ClusterName, ApiServer] = {}
+
+    def open(self, cluster: Cluster, manager: ApiServer | None = None) -> ApiServer:
+        plain = open_cluster(cluster, manager, self._timeout)
+        with self._lock:
+            memory = self._memories.setdefault(cluster.name, AnswerMemory())
+            self._opened[cluster.name] = plain
+        return remembering(plain, memory, is_read_only=self._is_read_only)
+
+    def recordings(self) -> Mapping[ClusterName, ClusterRecording]:
+        """The masked answers of each cluster that was opened."""
+        with self._lock:
+            opened = dict(self._opened)
+        return {
+            name: ClusterRecording(
+                server=client.access.server,
+                ca=client.access.ca,
+                answers=masked_answers(self._memories[name].responses()),
+            )
+            for name, client in sorted(opened.items())
+        }
+
+
+def connect_once(spec: FleetSpec, timeout: timedelta = TIMEOUT) -> Connections:
+    """Open all clusters for a command that only reads: each fact is requested once."""
+    return connect(spec, opener=Recorder(timeout).open)
+
+
+def connect_recorded(spec: FleetSpec, recording: Recording) -> Connections:
+    """Open the clusters of a snapshot. A cluster that is not in it is a gap."""
+
+    def open_one(cluster: Cluster, _manager: ApiServer | None = None) -> ApiServer:
+        recorded = recording.clusters.get(cluster.name)
+        if recorded is None or recorded.problem:
+            raise ClusterError(cluster.name, recorded.problem if recorded else MISSING)
+        connection = replayed(cluster.name, recorded)
+        return ApiServer(cluster.name, connection.access, connection=connection)
+
+    return connect(spec, opener=open_one, taken_at=recording.taken_at)

@@ -15,9 +15,8 @@ from reconciler.pipeline.capacity import ObserveOptions
 from reconciler.pipeline.compare import Report, compare
 from reconciler.pipeline.load import Revision
 from reconciler.pipeline.objects import observe_fleet_objects
-from reconciler.pipeline.observe import Connections, connect, observe
+from reconciler.pipeline.observe import Connections, Recorder, connect, observe
 from reconciler.pipeline.plan import preflight
-from reconciler.pipeline.recording import Recorder
 from reconciler.pipeline.render import render
 from reconciler.snapshot.recording import ClusterRecording, Recording
 from reconciler.spec.model import Cluster, FleetSpec

@@ -16,8 +16,7 @@ from reconciler.pipeline.observe import Connections, observe
 from reconciler.pipeline.plan import plan
 from reconciler.pipeline.render import Rendered, render
 from reconciler.plan.guards import count_removals
-from reconciler.plan.model import Plan, Refused
-from reconciler.plan.outcome import ClusterOutcome, Tell
+from reconciler.plan.model import ClusterOutcome, Plan, Refused, Tell
 from reconciler.render.compute import compute_desired
 from reconciler.spec.model import FleetSpec
 from reconciler.spec.places import home_cluster

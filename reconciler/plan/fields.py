@@ -12,8 +12,8 @@ from typing import Any
 from reconciler.kueue.fields import with_defaults
 from reconciler.objects import FIELD_MANAGER, Manifest, merge_maps
 from reconciler.plan.items import ItemPath, Order, Row, Step, is_order, position
-from reconciler.plan.masking import masked_change
 from reconciler.plan.model import Cause, FieldChange
+from reconciler.plan.record import masked_change
 from reconciler.state.managed_fields import is_applied_at, owners_at
 from reconciler.state.manual_edits import abandoned_fields, is_covered, predecessor_of
 from reconciler.state.model import Prediction

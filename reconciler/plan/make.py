@@ -5,7 +5,9 @@ from dataclasses import dataclass, field, replace
 
 from reconciler.kubestellar.model import ObservedPlacements
 from reconciler.kubestellar.plan import plan_placements
+from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.kinds import GROUP as KUEUE_GROUP
+from reconciler.kueue.quota_tree import find_cycles, show_cycle
 from reconciler.kueue.reading import at
 from reconciler.kueue.references import referrers
 from reconciler.kueue_config.model import SeenConfiguration
@@ -13,9 +15,8 @@ from reconciler.kueue_config.plan import decide_configuration, ready_workers
 from reconciler.multikueue.model import FormerJobs
 from reconciler.multikueue.plan import Memory, is_ending, is_removed, remember, waiting_of
 from reconciler.multikueue.render import CONTROLLER
-from reconciler.objects import ClusterName, Gap, Manifest, PreflightIssue, Ref
+from reconciler.objects import FIELD_MANAGER, ClusterName, Gap, Manifest, PreflightIssue, Ref
 from reconciler.plan.blocked import hold_dependants
-from reconciler.plan.cohorts import order_cohorts
 from reconciler.plan.guards import (
     guard_deletes,
     guard_emptiness,
@@ -34,10 +35,15 @@ from reconciler.spec.kubestellar import API_GROUP as KUBESTELLAR_GROUP
 from reconciler.spec.model import FleetSpec
 from reconciler.spec.places import home_cluster
 from reconciler.state.applyset import Inventory, SetName, kind_key
+from reconciler.state.managed_fields import owners_at
+from reconciler.state.manual_edits import predecessor_of
 from reconciler.state.model import ClusterView, Prediction
 
 _PASSIVE = {Action.KEEP, Action.HOLD}
 _IDENTITY_REFUSALS = {Refused.MOVED, Refused.SHARED}
+KIND = "Cohort"
+_WRITES = {Action.CREATE, Action.UPDATE, Action.REPLACE}
+_PARENTS = (("spec", "parentName"), ("spec", "parent"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,3 +245,57 @@ def _held_if_suspended(spec: FleetSpec, cluster: ClusterName, changes: Iterable[
         else change
         for change in changes
     )
+
+
+def order_cohorts(
+    cluster: ClusterName, changes: Iterable[Change], live: Mapping[Ref, Manifest]
+) -> tuple[tuple[Change, ...], Refusal | None]:
+    """The changes with their cohorts in a safe order, or a refusal if no order is safe."""
+    known = tuple(changes)
+    waiting = [change for change in known if change.ref.kind == KIND and change.action in _WRITES and change.manifest]
+    state: Mapping[str, Manifest] = {
+        ref.name: to_canonical(manifest).manifest for ref, manifest in live.items() if ref.kind == KIND
+    }
+    after = {change.ref.name: _result(change, live.get(change.ref)) for change in waiting}
+    ordered: list[Change] = []
+    while waiting:
+        safe = next((change for change in waiting if not _new_cycles(state, change.ref.name, after)), None)
+        if safe is None:
+            cycle = _new_cycles(state, waiting[0].ref.name, after)[0]
+            problem = f"{show_cycle(cycle)}; detach one of them in a commit of its own first"
+            return known, Refusal(Refused.CYCLE, problem, cluster)
+        waiting.remove(safe)
+        ordered.append(safe)
+        state = {**state, safe.ref.name: after[safe.ref.name]}
+    return _in_place(known, ordered), None
+
+
+def _result(change: Change, live: Manifest | None) -> Manifest:
+    """The cohort after the write. If the fleet sets no parent, a parent that another field manager set stays."""
+    wanted = to_canonical(change.manifest or {}).manifest
+    parent = None if live is None else (to_canonical(live).manifest.get("spec") or {}).get("parentName")
+    spec = wanted.get("spec") or {}
+    if live is None or not parent or "parentName" in spec or _goes(live, change):
+        return wanted
+    return {**wanted, "spec": {**spec, "parentName": parent}}
+
+
+def _goes(live: Manifest, change: Change) -> bool:
+    """Whether the parent is removed: explicitly, or because only kfleet or its predecessor owns it."""
+    if any(keys[-1] in {"f:parentName", "f:parent"} for keys in change.removed):
+        return True
+    ours = {FIELD_MANAGER, predecessor_of(live)} if change.is_taken_over else {FIELD_MANAGER}
+    owners = {owner for path in _PARENTS for owner in owners_at(live, path, but="")}
+    return bool(owners) and owners <= ours
+
+
+def _new_cycles(state: Mapping[str, Manifest], name: str, after: Mapping[str, Manifest]) -> list[tuple[str, ...]]:
+    """Cycles that this write would close. An existing cycle must not keep kfleet from writing other cohorts."""
+    known = find_cycles(state.values())
+    return [cycle for cycle in find_cycles({**state, name: after[name]}.values()) if cycle not in known]
+
+
+def _in_place(known: tuple[Change, ...], ordered: list[Change]) -> tuple[Change, ...]:
+    """Sort the changes. Cohorts are written one by one; their order does not affect other objects of their wave."""
+    positions = {change.ref: number for number, change in enumerate(ordered)}
+    return tuple(sorted(known, key=lambda change: (change.wave, positions.get(change.ref, -1), change.ref)))

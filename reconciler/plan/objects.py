@@ -17,8 +17,8 @@ from reconciler.plan.blocked import (
     why_jobs_end_with,
 )
 from reconciler.plan.fields import abandoned, changed_fields, path_text, removal
-from reconciler.plan.masking import TO_BE_ISSUED, masked_problem, seen_name, wanted_name
 from reconciler.plan.model import Action, Cause, Change, FieldChange, Reason, Refusal, Refused, finalizer_notes
+from reconciler.plan.record import TO_BE_ISSUED, masked_problem, seen_name, wanted_name
 from reconciler.render.model import wave_of
 from reconciler.spec.enums import Adopt, Conflicts, Policy
 from reconciler.state.applyset import MEMBER_LABEL, is_labelled, kind_text

@@ -15,8 +15,8 @@ from reconciler.kueue.workloads import HELD, holding_count, queue_of
 from reconciler.multikueue.credentials import is_login
 from reconciler.objects import ClusterName, Manifest, Ref
 from reconciler.plan.blocked import why_jobs_end_with
-from reconciler.plan.masking import seen_name
 from reconciler.plan.model import Action, Cause, Change, FieldChange, Plan, Reason, finalizer_notes
+from reconciler.plan.record import seen_name
 from reconciler.render.model import Leaving, wave_of
 from reconciler.render.queues import DRAIN
 from reconciler.spec.kubestellar import ADMISSION_GROUP, API_GROUP, GUARD, POLICY_KIND

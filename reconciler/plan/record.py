@@ -2,6 +2,8 @@
 
 Decision: the document holds no manifests. To apply it, kfleet plans the same revision again, and the result must be the
 same document. So a plan file never contains a secret, and an object cannot be smuggled in by editing the file.
+
+Changes between a plan and its apply are detected by the resourceVersion and by the names of keys.
 """
 
 from collections.abc import Iterator, Mapping
@@ -9,10 +11,16 @@ from dataclasses import replace
 from typing import Any
 
 from reconciler.kubestellar.model import Verb
-from reconciler.objects import ClusterName, PreflightIssue
+from reconciler.objects import ClusterName, Manifest, PreflightIssue
 from reconciler.plan.model import Action, Change, ClusterPlan, Plan, Refusal, Refused
+from reconciler.state.values import SECRET_KINDS, content, digest, without_secrets
 
 FORMAT = "kfleet.dev/plan/v1"
+TO_BE_ISSUED = "(sensitive, issued when applied)"
+SENSITIVE, CHANGED = "(sensitive)", "(sensitive, changed)"
+_OPEN_FIELDS = ("metadata.labels", "type", "immutable")
+# With these codes the API server has not parsed the object, or names only the owners of its fields.
+_UNREAD = {302, 401, 404, 409, 429, 502, 503, 504}
 
 
 def plan_record(plan: Plan, overlay: str = "") -> dict[str, Any]:
@@ -150,3 +158,34 @@ def _is_about_tokens(refusal: Refusal) -> bool:
     is_foreign = refusal.reason in {Refused.MOVED, Refused.SHARED, Refused.MANAGED}
     is_joined = refusal.reason is Refused.FOREIGN and refusal.ref is None
     return is_foreign or is_joined or (refusal.ref is not None and refusal.ref.kind == "Secret")
+
+
+def masked_problem(kind: str, problem: str, status: int) -> str:
+    """The error message of an API server, without values: it often quotes the value that it rejects."""
+    if kind not in SECRET_KINDS or status in _UNREAD:
+        return problem
+    code = f"{status}: " if status else ""
+    return f"{code}the message may quote the secret; to see it, use kubectl apply --server-side --dry-run=server"
+
+
+def masked_change(kind: str, path: str, old: Any, new: Any) -> tuple[Any, Any]:
+    """Two values that differ, masked for output.
+
+    The kind that the API server would parse decides about masking, never the content of the object.
+    """
+    if kind not in SECRET_KINDS or path.startswith(_OPEN_FIELDS):
+        return old, new
+    shown = None if old is None else SENSITIVE
+    return shown, None if new is None else CHANGED if shown else SENSITIVE
+
+
+def seen_name(kind: str, live: Manifest) -> str:
+    """A digest of the live object. For a Secret, which must not be hashed, its resourceVersion."""
+    if kind in SECRET_KINDS:
+        return f"version:{live['metadata'].get('resourceVersion', '')}"
+    return digest(content(live))
+
+
+def wanted_name(kind: str, wanted: Manifest) -> str:
+    """A digest of the desired object, without the values of a Secret: these follow from the revision."""
+    return digest(without_secrets(kind, wanted))

@@ -14,8 +14,7 @@ from reconciler.capacity.masterqueue import master_queue_objects
 from reconciler.capacity.quota import compute_quota
 from reconciler.errors import SpecError
 from reconciler.flux.render import with_queue
-from reconciler.kubestellar.closing import still_closing, with_closing, with_downsynced
-from reconciler.kubestellar.render import kubestellar_objects
+from reconciler.kubestellar.render import kubestellar_objects, still_closing, with_closing, with_downsynced
 from reconciler.kueue.kinds import KIND_BY_NAME, kind_of
 from reconciler.kueue.reading import as_list, as_map
 from reconciler.monitoring.render import monitoring_objects

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from reconciler.kueue.health import explain
 from reconciler.kueue.reading import as_map
-from reconciler.multikueue.health import MissingLocalQueue, find_missing_local_queues
+from reconciler.multikueue.preflight import MissingLocalQueue, find_missing_local_queues
 from reconciler.objects import Manifest, Ref
 from reconciler.render.model import Desired, DesiredObject
 from reconciler.state.model import ClusterView

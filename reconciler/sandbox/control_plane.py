@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from reconciler.clients.login import ClusterLogin
+from reconciler.clients.kubeconfig import ClusterLogin
 from reconciler.errors import SandboxError
 from reconciler.objects import ClusterName
 from reconciler.sandbox.certificates import (

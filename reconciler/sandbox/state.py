@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from reconciler.clients.login import ClusterLogin
+from reconciler.clients.kubeconfig import ClusterLogin
 from reconciler.errors import SandboxError
 from reconciler.objects import ClusterName
 from reconciler.sandbox.processes import Part

@@ -16,8 +16,7 @@ from reconciler.kueue_config.observe import CONFIG_MAP, arguments_of, find_deplo
 from reconciler.objects import ClusterName, Gap, Manifest
 from reconciler.pipeline.objects import observe_fleet_objects
 from reconciler.pipeline.observe import Connections
-from reconciler.plan.model import Plan
-from reconciler.plan.outcome import ClusterOutcome
+from reconciler.plan.model import ClusterOutcome, Plan
 from reconciler.sandbox.build import Report, build_programs
 from reconciler.sandbox.fleet import Sandbox, start_empty
 from reconciler.sandbox.programs import KUEUE_VERSIONS, PROGRAMS

@@ -11,8 +11,7 @@ from dataclasses import replace
 from reconciler.multikueue.plan import is_ending, is_removed
 from reconciler.objects import ClusterName, Manifest, Ref
 from reconciler.plan.guards import count_removals
-from reconciler.plan.model import Action, Change, ClusterPlan, Plan, Reason, Refusal, Refused
-from reconciler.plan.outcome import ClusterOutcome
+from reconciler.plan.model import Action, Change, ClusterOutcome, ClusterPlan, Plan, Reason, Refusal, Refused
 from reconciler.plan.prune import members_of, pruned
 from reconciler.spec.model import Cluster, FleetSpec, Kueue
 from reconciler.spec.places import home_cluster

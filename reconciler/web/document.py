@@ -10,8 +10,7 @@ from reconciler.objects import ClusterName, Ref
 from reconciler.pipeline.render import Rendered
 from reconciler.plan.model import Action, Cause, Change, Plan
 from reconciler.plan.record import plan_record
-from reconciler.report.effects import effects_lines, effects_record
-from reconciler.report.text import plan_text
+from reconciler.report.text import effects_lines, effects_record, plan_text
 from reconciler.snapshot.model import FleetObjects
 from reconciler.spec.model import FleetSpec
 from reconciler.view.build import build_view

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from reconciler.clients.kubeconfig import ClusterLogin
 from reconciler.clients.kubernetes import ApiServer
-from reconciler.clients.login import ClusterLogin
 
 RBAC = "rbac.authorization.k8s.io/v1"
 

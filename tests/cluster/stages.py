@@ -8,8 +8,7 @@ from reconciler.pipeline.load import Revision
 from reconciler.pipeline.observe import Connections, observe
 from reconciler.pipeline.plan import plan, preflight
 from reconciler.pipeline.render import Rendered, render, render_offline
-from reconciler.plan.model import Plan
-from reconciler.plan.outcome import ClusterOutcome
+from reconciler.plan.model import ClusterOutcome, Plan
 
 
 def observe_fleet(

@@ -6,8 +6,8 @@ import pytest
 
 from reconciler.apply.fleet import apply_plan
 from reconciler.apply.retry import RetryPolicy
+from reconciler.clients.kubeconfig import ClusterLogin
 from reconciler.clients.kubernetes import ApiServer
-from reconciler.clients.login import ClusterLogin
 from reconciler.kueue_config.model import Rollout
 from reconciler.multikueue.token import ApiEndpoint, TokenRequestSpec
 from reconciler.objects import ClusterName, Ref

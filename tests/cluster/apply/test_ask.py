@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from reconciler.clients.kubeconfig import ClusterLogin
 from reconciler.clients.kubernetes import ApiServer
-from reconciler.clients.login import ClusterLogin
 from reconciler.clients.protocols import ApiKind
 from reconciler.kueue.kinds import CANONICAL, GROUP
 from reconciler.render.compute import compute_desired

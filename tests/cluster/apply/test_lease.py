@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from reconciler.apply.cluster import PARALLEL
+from reconciler.clients.kubeconfig import ClusterLogin
 from reconciler.clients.kubernetes import ApiServer
 from reconciler.clients.lease import DURATION, MARGIN, LeaseName, held_lease
-from reconciler.clients.login import ClusterLogin
 from reconciler.errors import ClusterError
 from reconciler.objects import ClusterName
 from tests.builders import flavor

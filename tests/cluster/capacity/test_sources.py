@@ -11,8 +11,8 @@ import pytest
 
 from reconciler import cli
 from reconciler.capacity.nodes import find_report
+from reconciler.clients.kubeconfig import ClusterLogin
 from reconciler.clients.kubernetes import ApiServer
-from reconciler.clients.login import ClusterLogin
 from reconciler.errors import ClusterError
 from reconciler.objects import ClusterName
 from reconciler.sandbox.fleet import Sandbox

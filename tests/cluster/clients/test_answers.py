@@ -6,7 +6,7 @@ import pytest
 
 from reconciler.clients import kubernetes
 from reconciler.clients.kubernetes import ApiServer
-from reconciler.clients.kueue import list_kueue
+from reconciler.clients.protocols import list_kueue
 from reconciler.errors import ClusterError
 from reconciler.objects import ClusterName
 from reconciler.sandbox.fleet import Sandbox

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
+from reconciler.clients.kubeconfig import ClusterLogin
 from reconciler.clients.kubernetes import ApiServer
-from reconciler.clients.login import ClusterLogin
 from reconciler.errors import ClusterError
 from reconciler.objects import ClusterName
 from reconciler.sandbox.certificates import make_authority, make_server_pair

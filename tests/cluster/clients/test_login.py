@@ -7,7 +7,7 @@ import warnings
 
 import pytest
 
-from reconciler.clients.login import tls_context
+from reconciler.clients.kubeconfig import tls_context
 
 pytestmark = pytest.mark.usefixtures("loopback")
 

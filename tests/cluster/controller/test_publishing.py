@@ -2,8 +2,8 @@
 
 import pytest
 
+from reconciler.clients.kubeconfig import ClusterLogin
 from reconciler.clients.kubernetes import ApiServer
-from reconciler.clients.login import ClusterLogin
 from reconciler.pipeline.capacity import publish
 from tests.unit.plan.paper_clusters import QUEUE, parse
 

@@ -7,7 +7,7 @@ import pytest
 
 from reconciler.apply.retry import RetryPolicy
 from reconciler.pipeline.observe import connect
-from reconciler.plan.outcome import ClusterOutcome
+from reconciler.plan.model import ClusterOutcome
 from tests.builders import Document, flavor, team_documents, workload
 from tests.cluster.controller.conftest import StartController
 from tests.cluster.controller.test_follow import told

@@ -9,8 +9,8 @@ from queue import Empty, Queue
 
 import pytest
 
+from reconciler.clients.kubeconfig import ClusterLogin
 from reconciler.clients.kubernetes import ApiServer
-from reconciler.clients.login import ClusterLogin
 from reconciler.clients.watch_cache import WatchedServer
 from reconciler.errors import ClusterError
 from reconciler.objects import ClusterName

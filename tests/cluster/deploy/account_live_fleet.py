@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from reconciler.clients.kubeconfig import ClusterLogin
 from reconciler.clients.kubernetes import ApiServer
-from reconciler.clients.login import ClusterLogin
 from reconciler.objects import ClusterName
 from reconciler.plan.rbac import ACCOUNT, NAMESPACE, account_objects
 from reconciler.sandbox.fleet import Sandbox

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 import urllib3
 
-from reconciler.clients.login import ClusterLogin, new_pool
+from reconciler.clients.kubeconfig import ClusterLogin, new_pool
 from reconciler.objects import ClusterName
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.kubeconfig import write_kubeconfig

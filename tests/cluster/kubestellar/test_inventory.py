@@ -1,6 +1,6 @@
 """KubeStellar's inventory space, which has an access of its own."""
 
-from reconciler.kubestellar.inventory import look_at_inventory
+from reconciler.kubestellar.copies import look_at_inventory
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.spec.model import AccessSpec
 from tests.cluster.kubestellar.downsynced import WORKERS

@@ -9,10 +9,10 @@ import pytest
 
 from reconciler.apply.fleet import FIELD_MANAGER, place_jobs
 from reconciler.apply.retry import RetryPolicy
+from reconciler.clients.kubeconfig import ClusterLogin
 from reconciler.clients.kubernetes import ApiServer
-from reconciler.clients.login import ClusterLogin
 from reconciler.errors import ClusterError
-from reconciler.kubestellar.inventory import observe_shape
+from reconciler.kubestellar.copies import observe_shape
 from reconciler.kubestellar.memory import ANNOTATION
 from reconciler.kubestellar.model import Verb
 from reconciler.kubestellar.observe import observe_placements

@@ -4,8 +4,8 @@ from base64 import b64decode
 from functools import partial
 from typing import Any
 
+from reconciler.clients.kubeconfig import ClusterLogin
 from reconciler.clients.kubernetes import ApiServer
-from reconciler.clients.login import ClusterLogin
 from reconciler.objects import ClusterName
 from tests import fast_yaml
 from tests.builders import flavor, main_tenant, sent_queue

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from reconciler.clients.kubeconfig import ClusterLogin
 from reconciler.clients.kubernetes import ApiServer
-from reconciler.clients.login import ClusterLogin
 from reconciler.multikueue.model import Permission
 from reconciler.multikueue.observe import RULES_REVIEW, ask_permissions
 from reconciler.objects import Check, ClusterName, Manifest, PreflightIssue

@@ -20,8 +20,7 @@ from reconciler.apply.cluster import (
 )
 from reconciler.apply.retry import RetryPolicy
 from reconciler.kueue_config.model import Rollout
-from reconciler.plan.model import Action, Change, Reason
-from reconciler.plan.outcome import Outcome
+from reconciler.plan.model import Action, Change, Outcome, Reason
 from reconciler.spec.files import SpecSource
 from reconciler.spec.model import AccessSpec
 from reconciler.state.applyset import Inventory

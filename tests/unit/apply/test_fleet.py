@@ -20,8 +20,7 @@ from reconciler.apply.retry import RetryPolicy
 from reconciler.errors import ClusterError
 from reconciler.kueue_config.model import Rollout
 from reconciler.objects import ClusterName
-from reconciler.plan.model import Action, Change, ClusterPlan, Plan, Reason, Refusal, Refused
-from reconciler.plan.outcome import ClusterOutcome, Outcome
+from reconciler.plan.model import Action, Change, ClusterOutcome, ClusterPlan, Outcome, Plan, Reason, Refusal, Refused
 from reconciler.state.applyset import Inventory
 from tests.unit.apply.changes import EAST, HUB, WEST, change, part, ref
 

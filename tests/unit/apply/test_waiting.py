@@ -6,8 +6,7 @@ import pytest
 
 from reconciler.apply.objects import Wait
 from reconciler.apply.retry import RetryPolicy
-from reconciler.plan.model import Action, Reason
-from reconciler.plan.outcome import Outcome
+from reconciler.plan.model import Action, Outcome, Reason
 from tests.unit.apply.changes import change
 
 NOW, LONG = timedelta(), timedelta(hours=1)

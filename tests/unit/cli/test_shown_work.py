@@ -2,8 +2,7 @@
 
 from reconciler.cli.output import count_changes
 from reconciler.objects import ClusterName, Ref
-from reconciler.plan.model import Action, Change, ClusterPlan, Plan, Reason
-from reconciler.plan.outcome import Outcome
+from reconciler.plan.model import Action, Change, ClusterPlan, Outcome, Plan, Reason
 from reconciler.state.applyset import Inventory, SetName
 
 

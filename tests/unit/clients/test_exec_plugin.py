@@ -11,8 +11,7 @@ import pytest
 
 from reconciler.clients import kubeconfig as exec_plugin
 from reconciler.clients.access import find_access
-from reconciler.clients.kubeconfig import parse_kubeconfig
-from reconciler.clients.login import ClusterLogin
+from reconciler.clients.kubeconfig import ClusterLogin, parse_kubeconfig
 from reconciler.errors import ClusterError
 from reconciler.objects import ClusterName
 from reconciler.pipeline.observe import connect

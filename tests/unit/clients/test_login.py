@@ -3,7 +3,7 @@
 import contextlib
 import ssl
 
-from reconciler.clients.login import tls_context
+from reconciler.clients.kubeconfig import tls_context
 
 
 def greeting(context: ssl.SSLContext) -> bytes:

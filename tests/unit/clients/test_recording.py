@@ -9,8 +9,8 @@ from datetime import timedelta
 import pytest
 
 from reconciler.clients.connection import Response, Sender, Silence
+from reconciler.clients.kubeconfig import ClusterLogin
 from reconciler.clients.kubernetes import ApiServer
-from reconciler.clients.login import ClusterLogin
 from reconciler.clients.recording import AnswerMemory, KeptAnswer, RecordingConnection, replayed
 from reconciler.errors import ClusterError
 from reconciler.objects import ClusterName

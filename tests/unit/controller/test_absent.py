@@ -6,8 +6,7 @@ from reconciler.controller.connections import Pauses
 from reconciler.controller.cycle import find_absent
 from reconciler.objects import ClusterName, Gap, Ref
 from reconciler.plan.make import Comparison
-from reconciler.plan.model import Action
-from reconciler.plan.outcome import ClusterOutcome, Outcome
+from reconciler.plan.model import Action, ClusterOutcome, Outcome
 from reconciler.state.applyset import SetName
 from reconciler.state.model import ClusterView
 

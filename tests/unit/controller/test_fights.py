@@ -5,8 +5,7 @@ from datetime import timedelta
 import pytest
 
 from reconciler.controller.notices import LONGEST_PAUSE, Fights, fight_notices
-from reconciler.plan.model import Action, Plan, Reason
-from reconciler.plan.outcome import ClusterOutcome, Outcome
+from reconciler.plan.model import Action, ClusterOutcome, Outcome, Plan, Reason
 from reconciler.state.model import ClusterView
 from tests.unit.plan.paper_clusters import HUB, POLICY, QUEUE, PaperClusters, applied_clusters, parse, plan_of, view_of
 

@@ -12,8 +12,7 @@ from reconciler.objects import Check, ClusterName, PreflightIssue, Ref
 from reconciler.pipeline.model import Snapshot
 from reconciler.pipeline.render import Rendered
 from reconciler.plan.make import Comparison
-from reconciler.plan.model import Action, Change, Plan, Reason
-from reconciler.plan.outcome import ClusterOutcome, Outcome
+from reconciler.plan.model import Action, Change, ClusterOutcome, Outcome, Plan, Reason
 from reconciler.render.compute import compute_desired
 from reconciler.report.health import HealthIssue
 from reconciler.spec.model import FleetSpec

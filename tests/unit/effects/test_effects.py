@@ -11,7 +11,7 @@ from reconciler.effects.model import Effects, Impact, may_have_effects
 from reconciler.objects import ClusterName, ref_of
 from reconciler.pipeline.effects import guard_disruption
 from reconciler.plan.model import Action, Change, ClusterPlan, Plan, Reason, Refused
-from reconciler.report.effects import effects_lines, effects_markdown
+from reconciler.report.text import effects_lines, effects_markdown
 from reconciler.snapshot.model import ClusterObjects, FleetObjects
 from reconciler.spec.model import FleetSpec
 from reconciler.state.applyset import Inventory, SetName

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from reconciler.kubestellar.inventory import look_at_inventory
+from reconciler.kubestellar.copies import look_at_inventory
 from tests.unit.kubestellar.queued_jobs import placement_spec
 
 

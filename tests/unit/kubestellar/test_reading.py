@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from reconciler.admission.templates import requests_of
-from reconciler.kubestellar.inventory import read_shape
+from reconciler.kubestellar.copies import read_shape
 from reconciler.kubestellar.jobs import (
     LONG_AGO,
     current_copy,

@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.kubestellar.memory import ANNOTATION, read_originals, read_placed, write_memory
 from reconciler.kubestellar.model import JobPodSet, Placed
-from reconciler.kubestellar.templates import at_path, find_templates, merged, pods_of, wanted_fields
+from reconciler.kubestellar.plan import at_path, find_templates, merged, pods_of, wanted_fields
 from reconciler.objects import Manifest
 from reconciler.spec.kubestellar import JOB, KNOWN_KINDS, DownsyncKind
 from tests.unit.kubestellar.queued_jobs import EAST, NOW, WEST, pods

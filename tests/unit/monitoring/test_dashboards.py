@@ -7,8 +7,7 @@ from datetime import timedelta
 import pytest
 
 from reconciler.monitoring.alerts import rule_groups
-from reconciler.monitoring.dashboards import DCGM_METRICS
-from reconciler.monitoring.grafana import COLUMNS, Dashboard, dashboard_json
+from reconciler.monitoring.grafana import COLUMNS, DCGM_METRICS, Dashboard, dashboard_json
 from reconciler.monitoring.render import all_dashboards
 from reconciler.objects import Manifest
 from reconciler.render.compute import compute_desired

@@ -12,8 +12,7 @@ from reconciler.errors import EdgeError
 from reconciler.objects import ClusterName
 from reconciler.pipeline.capacity import ObserveOptions
 from reconciler.pipeline.load import Revision
-from reconciler.pipeline.observe import observe
-from reconciler.pipeline.recording import connect_recorded
+from reconciler.pipeline.observe import connect_recorded, observe
 from reconciler.render.compute import compute_desired
 from reconciler.snapshot.recording import ClusterRecording, Recording
 from tests.builders import spec_of

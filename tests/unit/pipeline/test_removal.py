@@ -3,7 +3,7 @@
 import pytest
 
 from reconciler.objects import ClusterName
-from reconciler.pipeline.removal import why_unopened
+from reconciler.pipeline.observe import why_unopened
 from reconciler.spec.model import AccessSpec
 from reconciler.state.applyset import Inventory
 from reconciler.state.cluster_memory import Address

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from reconciler.multikueue.token import ApiEndpoint, TokenRequestSpec
 from reconciler.objects import ClusterName, Ref
-from reconciler.pipeline.scope import WHOLE, Scope, scoped
+from reconciler.pipeline.plan import WHOLE, Scope, scoped
 from reconciler.plan.model import Action, Change, Plan, Reason, Refused
 from reconciler.spec.model import FleetSpec
 from tests.builders import cluster_document

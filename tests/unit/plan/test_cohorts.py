@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from reconciler.kueue.kinds import CANONICAL, GROUP
 from reconciler.kueue.quota_tree import find_cycles
 from reconciler.objects import ClusterName, Manifest, Ref, ref_of
-from reconciler.plan.cohorts import order_cohorts
+from reconciler.plan.make import order_cohorts
 from reconciler.plan.model import Action, Change, Reason, Refused
 from reconciler.state.manual_edits import CLIENT_SIDE
 from tests.builders import native

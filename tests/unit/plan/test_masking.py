@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.plan.make import Comparison, make_plan
-from reconciler.plan.masking import masked_change, masked_problem
 from reconciler.plan.model import Action, Cause, Plan
-from reconciler.plan.record import find_moves, plan_record
+from reconciler.plan.record import find_moves, masked_change, masked_problem, plan_record
 from reconciler.render.compute import compute_desired
 from reconciler.report.text import plan_markdown, plan_text
 from reconciler.state.tracking import WANTED

@@ -9,9 +9,8 @@ import pytest
 from reconciler.multikueue.token import ApiEndpoint, TokenRequestSpec, with_token
 from reconciler.objects import ClusterName, Gap
 from reconciler.plan.make import Comparison, make_plan
-from reconciler.plan.masking import TO_BE_ISSUED
 from reconciler.plan.model import Action, Change, Plan, Reason, Refusal, Refused
-from reconciler.plan.record import tokens_only
+from reconciler.plan.record import TO_BE_ISSUED, tokens_only
 from reconciler.render.compute import compute_desired
 from reconciler.render.model import DesiredObject
 from reconciler.state.applyset import Inventory

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from reconciler.multikueue.health import kinds_to_list
+from reconciler.multikueue.preflight import kinds_to_list
 from reconciler.objects import Ref
 from reconciler.render.compute import compute_desired
 from reconciler.report.health import find_health_issues

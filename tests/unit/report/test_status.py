@@ -3,8 +3,19 @@
 import pytest
 
 from reconciler.objects import ClusterName, Gap, Ref
-from reconciler.plan.model import Action, Cause, Change, ClusterPlan, FieldChange, Plan, Reason, Refusal, Refused
-from reconciler.plan.outcome import ClusterOutcome, Outcome
+from reconciler.plan.model import (
+    Action,
+    Cause,
+    Change,
+    ClusterOutcome,
+    ClusterPlan,
+    FieldChange,
+    Outcome,
+    Plan,
+    Reason,
+    Refusal,
+    Refused,
+)
 from reconciler.report.text import (
     COLOURS,
     SIGNS,

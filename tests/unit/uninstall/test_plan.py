@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 
 from reconciler.objects import ClusterName, Gap
-from reconciler.plan.model import Action, Plan, Reason, Refused, Waiting
-from reconciler.plan.outcome import ClusterOutcome, Outcome
+from reconciler.plan.model import Action, ClusterOutcome, Outcome, Plan, Reason, Refused, Waiting
 from reconciler.spec.model import FleetSpec
 from reconciler.uninstall.model import Ending
 from reconciler.uninstall.plan import ending_plan, left_over, without_documents

@@ -9,8 +9,7 @@ import pytest
 from reconciler.apply.retry import RetryPolicy
 from reconciler.pipeline.load import Source, load_files, read_files
 from reconciler.pipeline.observe import connect
-from reconciler.plan.model import Plan
-from reconciler.plan.outcome import ClusterOutcome
+from reconciler.plan.model import ClusterOutcome, Plan
 from reconciler.report.text import apply_exit_code, outcome_text
 from reconciler.sandbox.fleet import Sandbox
 from tests.cluster.faults.proxy import Deed, Fault, FaultProxy
