@@ -21,8 +21,7 @@ from reconciler.objects import ClusterName
 from reconciler.sandbox import fleet as sandbox_fleet
 from reconciler.sandbox.build import build_programs
 from reconciler.sandbox.fleet import Sandbox
-from reconciler.sandbox.nodes import node_manifest
-from reconciler.sandbox.options import SandboxOptions
+from reconciler.sandbox.options import SandboxOptions, node_manifest
 from reconciler.sandbox.programs import DEFAULT_KUEUE, PROGRAMS
 from tests.builders import namespace_object
 from tests.cluster.definitions import held_definitions

@@ -15,8 +15,8 @@ from reconciler.cli.plan import plan
 from reconciler.cli.sandbox import down, up
 from reconciler.cli.why import why
 from reconciler.sandbox import sample
+from reconciler.sandbox.certificates import kubectl
 from reconciler.sandbox.fleet import Sandbox
-from reconciler.sandbox.kubeconfig import kubectl
 from reconciler.sandbox.processes import Part
 from reconciler.sandbox.state import MANAGER, SandboxState, load_state
 

@@ -9,11 +9,10 @@ import click
 from reconciler.capacity.model import ObservedCapacity
 from reconciler.cli.options import read_recording, recorded_capacity
 from reconciler.cli.output import paint
-from reconciler.diff.markdown import diff_markdown
 from reconciler.diff.model import FleetDiff
 from reconciler.diff.record import diff_record
 from reconciler.diff.revisions import Range, diff_revisions
-from reconciler.diff.text import diff_text
+from reconciler.diff.text import diff_markdown, diff_text
 from reconciler.errors import ExitCode
 from reconciler.objects import Manifest, Ref
 from reconciler.pipeline.load import Revision, Source

@@ -11,8 +11,7 @@ from reconciler.doctor.examine import examine
 from reconciler.doctor.model import DoctorReport, Urgency, facts_of
 from reconciler.doctor.text import doctor_markdown, doctor_record, doctor_text
 from reconciler.errors import ExitCode
-from reconciler.importer.collect import IMPORTED
-from reconciler.importer.roles import find_roles
+from reconciler.importer.collect import IMPORTED, find_roles
 from reconciler.kueue.kinds import GROUP, KueueVersionError, parse_version
 from reconciler.pipeline.contexts import observe_contexts
 

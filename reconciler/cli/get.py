@@ -29,8 +29,7 @@ from reconciler.report.view_tables import TABLES
 from reconciler.snapshot.recording import Recording
 from reconciler.view.build import build_view
 from reconciler.view.model import FleetGap, FleetView, PlanFacts
-from reconciler.view.record import entry_record, view_record
-from reconciler.view.select import Selection, SelectionError, in_order, select
+from reconciler.view.record import Selection, SelectionError, entry_record, in_order, select, view_record
 
 INCOMPLETE = 4
 REFRESH = 2.0

@@ -10,9 +10,8 @@ from reconciler.cli.progress import shown_progress
 from reconciler.errors import ExitCode
 from reconciler.sandbox import fleet
 from reconciler.sandbox.build import build_programs, origin
-from reconciler.sandbox.kubeconfig import kubeconfig_text
-from reconciler.sandbox.nodes import DEFAULT_COUNT
-from reconciler.sandbox.options import SandboxOptions, check_options
+from reconciler.sandbox.certificates import kubeconfig_text
+from reconciler.sandbox.options import DEFAULT_COUNT, SandboxOptions, check_options
 from reconciler.sandbox.processes import is_alive, memory
 from reconciler.sandbox.programs import DEFAULT_KUEUE, KUEUE_VERSIONS, PROGRAMS
 from reconciler.sandbox.releases import DEFAULTS, VARIABLE, read_releases

@@ -26,11 +26,17 @@ from reconciler.pipeline.plan import plan
 from reconciler.pipeline.render import render
 from reconciler.plan.model import Plan
 from reconciler.simulate.model import Simulation
-from reconciler.simulate.record import simulation_record
 from reconciler.simulate.run import Question, play
-from reconciler.simulate.submit import AddedJob, read_job
-from reconciler.simulate.text import simulation_lines, simulation_markdown
-from reconciler.simulate.whatif import Removed, WorldChange, changed_capacity, lost_workloads, removed_nodes
+from reconciler.simulate.text import simulation_lines, simulation_markdown, simulation_record
+from reconciler.simulate.whatif import (
+    AddedJob,
+    Removed,
+    WorldChange,
+    changed_capacity,
+    lost_workloads,
+    read_job,
+    removed_nodes,
+)
 from reconciler.snapshot.recording import Recording
 from reconciler.spec.formats import parse_duration
 from reconciler.spec.model import FleetSpec

@@ -24,9 +24,8 @@ from reconciler.text import suggest
 from reconciler.why.find import find_subjects, similar_names
 from reconciler.why.index import Stories, build_stories
 from reconciler.why.model import State, Story, Subject
-from reconciler.why.record import stories_record
 from reconciler.why.story import tell
-from reconciler.why.text import story_lines
+from reconciler.why.text import stories_record, story_lines
 
 NOT_RUNNING = 3
 INCOMPLETE = 4

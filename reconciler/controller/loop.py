@@ -13,13 +13,12 @@ from reconciler.clients.git_signature import check_keys
 from reconciler.clients.http_server import HttpServer, Receiver
 from reconciler.clients.lease import LeaseName, Loss, held_lease, new_holder
 from reconciler.clients.nats_login import read_secret
-from reconciler.controller.commit_status import Commits
 from reconciler.controller.connections import Clusters
 from reconciler.controller.cycle import Cycle, CycleReport
 from reconciler.controller.metrics import Metrics
 from reconciler.controller.page import Page
 from reconciler.controller.revisions import ANY_COMMIT, DEFECT, Revisions, Trust, text_of
-from reconciler.controller.status import StatusReporter, failed_status, status_of
+from reconciler.controller.status import Commits, StatusReporter, failed_status, status_of
 from reconciler.controller.triggers import Wakeups, Webhook
 from reconciler.errors import ClusterError, KfleetError, RefusedError
 from reconciler.objects import ClusterName

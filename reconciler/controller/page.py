@@ -12,12 +12,9 @@ from reconciler.pipeline.capacity import ObserveOptions
 from reconciler.pipeline.load import Revision
 from reconciler.pipeline.observe import connect
 from reconciler.web.auth import Reviewer
-from reconciler.web.document import PlanMade
-from reconciler.web.events import Feed
-from reconciler.web.history import CapacitySample
-from reconciler.web.live import ClusterSource, Current, Planner
-from reconciler.web.routes import is_loopback
-from reconciler.web.server import WebServer
+from reconciler.web.events import CapacitySample, Feed
+from reconciler.web.live import ClusterSource, Current, PlanMade, Planner
+from reconciler.web.server import WebServer, is_loopback
 
 REFRESH = timedelta(seconds=5)
 

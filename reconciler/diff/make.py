@@ -6,8 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 from reconciler.diff.model import ClusterDiff, FieldDiff, FleetDiff, LintNews, News, ObjectDiff, SettingChange, Side
-from reconciler.diff.moves import predict_refusal, queue_name_changes, renamed_documents
-from reconciler.diff.quotas import access_changes, objects_with_shares, quota_changes
+from reconciler.diff.quotas import (
+    access_changes,
+    objects_with_shares,
+    predict_refusal,
+    queue_name_changes,
+    quota_changes,
+    renamed_documents,
+)
 from reconciler.kueue.fields import with_defaults
 from reconciler.lint.model import Finding, Severity
 from reconciler.objects import ClusterName, Manifest, Ref

@@ -1,15 +1,171 @@
-"""All checks, and their result in one order."""
+"""The rules of `kfleet validate`, on what really is on the clusters: each object as a native document of its own.
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+Kueue 0.20 was not read in its sources. What is said about it is what its release notes say.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from reconciler.doctor.flavors import check_flavors
 from reconciler.doctor.links import check_links
-from reconciler.doctor.linted import check_rules
 from reconciler.doctor.model import Diagnostic, DoctorFacts, DoctorReport, Urgency, ranked
 from reconciler.doctor.queues import check_conditions, check_jobs, check_limits, check_local_queues, check_unsent_jobs
-from reconciler.doctor.upgrades import check_upgrades
-from reconciler.kueue.kinds import GROUP
-from reconciler.objects import Gap
+from reconciler.importer.collect import FoundRoles, live_objects
+from reconciler.importer.files import FOLDER, FileTexts, clusters_text, file_texts, fleet_text, located
+from reconciler.importer.model import ImportRequest, LiveObject, WrittenDocument
+from reconciler.importer.shapes import native_document
+from reconciler.kueue.configuration import ConfigurationError, check_configuration, read_configuration, refused_gates
+from reconciler.kueue.kinds import GROUP, KIND_BY_NAME, NEWEST, KueueVersion, served_versions
+from reconciler.kueue.reading import as_map
+from reconciler.lint.model import Finding, Severity
+from reconciler.lint.run import lint
+from reconciler.objects import ClusterName, Gap
+from reconciler.render.compute import compute_desired
+from reconciler.snapshot.model import ClusterObjects
+from reconciler.spec.enums import Role
+from reconciler.spec.files import FleetFiles
+from reconciler.spec.parse import parse_fleet
+
+# Said by the other checks, which know the live state: flavors and nodes, LocalQueues, conditions, MultiKueue.
+_SAID_ELSEWHERE = frozenset(("KF052", "KF055", "KF056", "KF057"))
+_ABOUT_FILES = "KF2"
+WITHOUT_V1BETA1 = KueueVersion(0, 20)
+_OLD = "v1beta1"
+# After an upgrade to these the API server cannot watch: the definitions name a conversion webhook that is gone.
+_BROKEN = (KueueVersion(0, 20, 0), KueueVersion(0, 20, 5))
+# What the live state says, and the rules that say the same of the documents.
+_SAME: Mapping[str, frozenset[str]] = {
+    "queue-inactive": frozenset(("KF033", "KF045", "KF046", "KF050", "KF051", "KF060")),
+    "lost-local-queue": frozenset(("KF009",)),
+    "limit-without-cohort": frozenset(("KF126",)),
+}
+
+
+def check_rules(facts: DoctorFacts) -> Iterator[Diagnostic]:
+    """Check each fleet for itself: a manager with its workers, and all clusters that are in none."""
+    managers, roles = facts.roles.managers, facts.roles.roles
+    for manager in managers:
+        yield from _check_fleet(facts, (manager, *facts.roles.workers_of(manager)))
+    fleets = {name for manager in managers for name in (manager, *facts.roles.workers_of(manager))}
+    yield from _check_fleet(facts, tuple(name for name in roles if name not in fleets))
+
+
+def _check_fleet(facts: DoctorFacts, names: tuple[ClusterName, ...]) -> Iterator[Diagnostic]:
+    is_alone, roles = len(names) == 1, {name: _role(facts, name) for name in names}
+    documents = [
+        native_document([found], is_alone=is_alone)
+        for cluster in facts.clusters
+        if cluster.name in names
+        for found in live_objects(cluster)
+        if found.ref.kind != "MasterQueue"
+    ]
+    heads = {
+        "fleet.yaml": fleet_text(ImportRequest(fleet="doctor"), reads_master_queues=False),
+        "clusters.yaml": clusters_text(facts.seen, FoundRoles(roles, {})),
+    }
+    while documents:
+        texts = file_texts(heads, documents)
+        files = {f"{FOLDER}/{name}": text.encode() for name, text in texts.texts.items()}
+        try:
+            spec = parse_fleet(FleetFiles("the clusters", "", files))
+            findings = lint(spec, compute_desired(spec))
+        except ExceptionGroup as group:
+            wrong = located(texts, group)
+            for number, problem in wrong.items():
+                yield _diagnostic(documents[number].sources[0], "unreadable", Urgency.WARNING, problem, "")
+            documents = [document for number, document in enumerate(documents) if number not in wrong]
+            continue
+        yield from _diagnostics(texts, documents, findings)
+        return
+
+
+def _role(facts: DoctorFacts, name: ClusterName) -> Role:
+    """A worker that was only guessed has no manager here."""
+    role = facts.roles.roles[name]
+    return Role.STANDALONE if role is Role.WORKER and name not in facts.roles.members.values() else role
+
+
+def _diagnostics(
+    texts: FileTexts, documents: Sequence[WrittenDocument], findings: Sequence[Finding]
+) -> Iterator[Diagnostic]:
+    for finding in findings:
+        number = texts.document_at(finding.place)
+        if number is None or finding.rule in _SAID_ELSEWHERE or finding.rule.startswith(_ABOUT_FILES):
+            continue
+        severity = Urgency.ERROR if finding.severity is Severity.ERROR else Urgency.WARNING
+        field = f"{finding.field}: " if finding.field else ""
+        source = documents[number].sources[0]
+        yield _diagnostic(source, finding.rule, severity, f"{field}{finding.problem}", finding.hint)
+
+
+def _diagnostic(source: LiveObject, code: str, severity: Urgency, message: str, remedy: str) -> Diagnostic:
+    ref = source.ref
+    subject = "/".join(part for part in (ref.kind, ref.namespace, ref.name) if part)
+    return Diagnostic(
+        code=code, severity=severity, cluster=ref.cluster, subject=subject, message=message, remedy=remedy
+    )
+
+
+def check_upgrades(facts: DoctorFacts) -> Iterator[Diagnostic]:
+    for cluster in facts.clusters:
+        running = facts.release(cluster)
+        target = facts.target or (KueueVersion(running.major, running.minor + 1) if running else None)
+        if target is None or not cluster.has(GROUP, "ClusterQueue"):
+            continue
+        is_asked = facts.target is not None
+        yield from _check_stored(facts, cluster, target, is_asked=is_asked)
+        yield from _check_configuration(cluster, target, is_asked=is_asked)
+        if is_asked and _BROKEN[0] <= target <= _BROKEN[1] and target.patch:
+            yield _of(
+                cluster, "upgrade-release", Urgency.WARNING, "", _BROKEN_TEXT.format(target), "use 0.20.6 or newer"
+            )
+
+
+_BROKEN_TEXT = "Kueue {}: the API server's watch cache fails for queues and workloads after the upgrade to it"
+
+
+def _check_stored(
+    facts: DoctorFacts, cluster: ClusterObjects, target: KueueVersion, *, is_asked: bool
+) -> Iterator[Diagnostic]:
+    for name, versions in facts.seen.stored.get(cluster.name, {}).items():
+        kind = KIND_BY_NAME.get(name)
+        known = served_versions(kind, min(target, NEWEST)) if kind else versions.served
+        kept = [version for version in known if version != _OLD or target < WITHOUT_V1BETA1]
+        if going := [version for version in versions.stored if version not in kept]:
+            yield _of(
+                cluster,
+                "stored-versions",
+                Urgency.ERROR if is_asked else Urgency.WARNING,
+                f"CustomResourceDefinition/{kind.plural if kind else name}.{GROUP}",
+                f"objects may be stored as {', '.join(going)}, which Kueue {target} no longer serves: "
+                "they could not be read any more",
+                "write every object once (kubectl get … -o json | kubectl replace -f -), then remove the version from "
+                "status.storedVersions",
+            )
+
+
+def _check_configuration(cluster: ClusterObjects, target: KueueVersion, *, is_asked: bool) -> Iterator[Diagnostic]:
+    if not cluster.configuration:
+        return
+    severity = Urgency.ERROR if is_asked else Urgency.WARNING
+    subject = "ConfigMap/Configuration of Kueue"
+    try:
+        content = read_configuration(cluster.configuration)
+    except ConfigurationError as error:
+        yield _of(cluster, "configuration", Urgency.ERROR, subject, str(error), "")
+        return
+    for violation in check_configuration(content, target):
+        message = f"Kueue {target} does not start: {violation.field}: {violation.problem}"
+        yield _of(cluster, "configuration", severity, subject, message, violation.hint)
+    for problem in refused_gates(as_map(content.get("featureGates")), target):
+        message = f"Kueue {target} does not start: {problem}"
+        yield _of(cluster, "feature-gate", severity, subject, message, "remove it before the upgrade")
+
+
+def _of(cluster: ClusterObjects, code: str, severity: Urgency, subject: str, message: str, remedy: str) -> Diagnostic:
+    return Diagnostic(
+        code=code, severity=severity, cluster=cluster.name, subject=subject, message=message, remedy=remedy
+    )
+
 
 CHECKS: tuple[Callable[[DoctorFacts], Iterator[Diagnostic]], ...] = (
     check_conditions,
@@ -22,12 +178,6 @@ CHECKS: tuple[Callable[[DoctorFacts], Iterator[Diagnostic]], ...] = (
     check_upgrades,
     check_rules,
 )
-# What the live state says, and the rules that say the same of the documents.
-_SAME: Mapping[str, frozenset[str]] = {
-    "queue-inactive": frozenset(("KF033", "KF045", "KF046", "KF050", "KF051", "KF060")),
-    "lost-local-queue": frozenset(("KF009",)),
-    "limit-without-cohort": frozenset(("KF126",)),
-}
 
 
 def examine(facts: DoctorFacts) -> DoctorReport:

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
+from reconciler.importer.collect import FoundRoles
 from reconciler.importer.model import ObservedContexts
-from reconciler.importer.roles import FoundRoles
 from reconciler.kueue.kinds import KueueVersion, KueueVersionError, parse_version
 from reconciler.objects import ClusterName, Gap
 from reconciler.snapshot.model import ClusterObjects

@@ -10,10 +10,9 @@ from reconciler.kueue.workloads import condition_of, has_condition
 from reconciler.objects import Manifest
 from reconciler.snapshot.model import ClusterObjects
 from reconciler.text import counted, one_line, suggest
-from reconciler.why.index import ClusterIndex, build_stories
+from reconciler.why.index import ClusterIndex, build_stories, is_active, is_pending, label_of
 from reconciler.why.model import State
 from reconciler.why.queue import blocked_reason, scheduler_reason
-from reconciler.why.reading import is_active, is_pending, label_of
 from reconciler.why.remedies import shortage
 
 _WITH_CONDITION = ("AdmissionCheck", "MultiKueueCluster", "ClusterQueue", "LocalQueue")

@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from reconciler.errors import KfleetError
-from reconciler.importer.collect import MASTER_QUEUE, claimant, collect
-from reconciler.importer.files import clusters_text, file_texts, fleet_text
-from reconciler.importer.hand_over import hand_over_steps
+from reconciler.importer.collect import MASTER_QUEUE, FoundRoles, claimant, collect, find_roles
+from reconciler.importer.files import Proof, changed_field, clusters_text, file_texts, fleet_text, prove
 from reconciler.importer.model import (
     Group,
     ImportedFleet,
@@ -21,9 +20,8 @@ from reconciler.importer.model import (
     ObservedContexts,
     WrittenDocument,
 )
-from reconciler.importer.proof import Proof, changed_field, prove
-from reconciler.importer.roles import FoundRoles, find_roles
 from reconciler.importer.shapes import Amounts, native_document, quotas_of_flavors, shaped_document
+from reconciler.importer.text import hand_over_steps
 from reconciler.kueue.reading import as_map, as_text, at
 from reconciler.objects import Ref, ref_of
 from reconciler.snapshot.model import ClusterObjects

@@ -14,8 +14,8 @@ from reconciler.sandbox.certificates import (
     make_client_pair,
     make_server_pair,
     make_signing_key,
+    write_kubeconfig,
 )
-from reconciler.sandbox.kubeconfig import write_kubeconfig
 from reconciler.sandbox.processes import Part
 from reconciler.sandbox.programs import PROGRAMS
 from reconciler.sandbox.state import SandboxCluster

@@ -16,10 +16,9 @@ from reconciler.clients.kubernetes import ApiServer
 from reconciler.errors import SandboxError
 from reconciler.objects import ClusterName, Manifest
 from reconciler.sandbox import control_plane, kubestellar, kueue, processes
+from reconciler.sandbox.certificates import write_kubeconfig
 from reconciler.sandbox.control_plane import ClusterFiles
-from reconciler.sandbox.kubeconfig import write_kubeconfig
-from reconciler.sandbox.nodes import read_nodes, stages
-from reconciler.sandbox.options import SandboxOptions, check_options
+from reconciler.sandbox.options import SandboxOptions, check_options, read_nodes, stages
 from reconciler.sandbox.ports import ReservedPorts, becomes_free
 from reconciler.sandbox.processes import Part, is_alive
 from reconciler.sandbox.state import (

@@ -11,8 +11,7 @@ from reconciler.scheduling.model import (
     Target,
 )
 from reconciler.scheduling.preemption import NEVER, PreemptionAttempt, candidates_of, with_added_back
-from reconciler.scheduling.shares import LOWEST, FairShare, share_of
-from reconciler.scheduling.usage import UsageNode
+from reconciler.scheduling.usage import LOWEST, FairShare, UsageNode, share_of
 
 Entries = Mapping[str, tuple[QueuedWorkload, FlavorChoice]]
 

@@ -20,10 +20,16 @@ from reconciler.plan.model import ClusterOutcome, Plan
 from reconciler.sandbox.build import Report, build_programs
 from reconciler.sandbox.fleet import Sandbox, start_empty
 from reconciler.sandbox.programs import KUEUE_VERSIONS, PROGRAMS
-from reconciler.simulate.change import PlayedChange, played_change, touched_clusters, why_refused
+from reconciler.simulate.change import (
+    KueueSetup,
+    PlayedChange,
+    choose_release,
+    played_change,
+    setup_notes,
+    touched_clusters,
+    why_refused,
+)
 from reconciler.simulate.compare import Sides, moved_since, played_workloads, queues_of, tenants_of
-from reconciler.simulate.configuration import KueueSetup, choose_release, setup_notes
-from reconciler.simulate.ends import Ending, endings, next_end
 from reconciler.simulate.model import PlayedCluster, StartAfter
 from reconciler.simulate.restore import (
     WORKLOAD,
@@ -37,9 +43,9 @@ from reconciler.simulate.restore import (
     uid_of,
     why_unknown,
 )
-from reconciler.simulate.submit import AddedJob, added_workloads
+from reconciler.simulate.stand_in import Ending, endings, next_end
 from reconciler.simulate.twin import SettledTwin, Twin, World, start_twin
-from reconciler.simulate.whatif import Removed
+from reconciler.simulate.whatif import AddedJob, Removed, added_workloads
 from reconciler.snapshot.model import ClusterObjects, FleetObjects
 from reconciler.spec.model import Cluster, FleetSpec
 

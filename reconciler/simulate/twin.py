@@ -16,11 +16,10 @@ from reconciler.sandbox.control_plane import ClusterFiles
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.kueue import FRAMEWORKS, GATES, KueuePorts, install_kueue
 from reconciler.sandbox.processes import Part
-from reconciler.simulate.configuration import KueueSetup, twin_configuration, twin_gates
-from reconciler.simulate.ends import Ending
+from reconciler.simulate.change import KueueSetup, twin_configuration, twin_gates
 from reconciler.simulate.etcd import write_objects
 from reconciler.simulate.restore import CHECK_CONTROLLER, active_status, uid_of
-from reconciler.simulate.stand_in import Eviction, eviction_of, finished, patch_of
+from reconciler.simulate.stand_in import Ending, Eviction, eviction_of, finished, patch_of
 
 log = logging.getLogger(__name__)
 ROOT = f"/apis/{GROUP}/v1beta2"

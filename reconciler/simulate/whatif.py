@@ -1,9 +1,11 @@
-"""Changes of the world instead of the fleet: nodes and pools that are gone. Pure."""
+"""Changes of the world instead of the fleet: nodes and pools that are gone, jobs that are added. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
+from reconciler.admission.jobs import read_submission
+from reconciler.admission.model import PodSet, Submission
 from reconciler.capacity.model import Entry, ObservedCapacity
 from reconciler.capacity.nodes import count, read_node
 from reconciler.errors import KfleetError
@@ -22,6 +24,8 @@ Removed = Mapping[ClusterName, frozenset[str]]
 MOST_NAMED = 8
 # What a new workload says of itself; everything else is the work of Kueue.
 _SUBMITTED = frozenset({"queueName", "podSets", "priority"})
+SUFFIX = "submitted"
+PRIORITY_CLASS = "WorkloadPriorityClass"
 
 
 class WhatIfError(KfleetError):
@@ -137,3 +141,67 @@ def _name(node: Manifest) -> str:
 
 def _is_matched(cluster: str, node: str, pattern: str) -> bool:
     return fnmatchcase(f"{cluster}/{node}" if "/" in pattern else node, pattern)
+
+
+@dataclass(frozen=True, slots=True)
+class AddedJob:
+    """A job that is submitted to one cluster."""
+
+    cluster: ClusterName
+    submission: Submission
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class AddedWorkloads:
+    """The workloads of the jobs, and what about them could not be known."""
+
+    workloads: tuple[Manifest, ...] = field(default=(), repr=False)
+    notes: tuple[str, ...] = ()
+
+
+def read_job(manifest: Manifest) -> Submission | str:
+    """The job of a document, or why it cannot be simulated."""
+    found = read_submission(manifest)
+    if found is None:
+        return f"{as_text(manifest.get('kind')) or 'a document'} is not a kind of job that Kueue queues"
+    if not found.queue:
+        return f"{found.title}: it has no label kueue.x-k8s.io/queue-name, so Kueue does not queue it"
+    if not found.pod_sets:
+        return f"{found.title}: its pods are in other objects"
+    return found
+
+
+def added_workloads(jobs: Iterable[AddedJob], classes: Iterable[Manifest]) -> AddedWorkloads:
+    values = {as_text(at(one, "metadata", "name")): at(one, "value") for one in classes}
+    listed = list(jobs)
+    notes = [
+        f"{one.submission.title}: no {PRIORITY_CLASS} {one.submission.priority_class}: its priority is 0 here"
+        for one in listed
+        if one.submission.priority_class and not isinstance(values.get(one.submission.priority_class), int)
+    ]
+    workloads = [found for one in listed for found in _workloads(one, values.get(one.submission.priority_class))]
+    return AddedWorkloads(tuple(workloads), tuple(notes))
+
+
+def _workloads(job: AddedJob, priority: object) -> Iterator[Manifest]:
+    submission, total = job.submission, job.count * job.submission.copies
+    content: dict[str, object] = {
+        "queueName": submission.queue,
+        "podSets": [_pod_set(one) for one in submission.pod_sets],
+    }
+    if isinstance(priority, int):
+        reference = {"group": GROUP, "kind": PRIORITY_CLASS, "name": submission.priority_class}
+        content |= {"priority": priority, "priorityClassRef": reference}
+    for number in range(1, total + 1):
+        tail = f"-{number}" if total > 1 else ""
+        metadata = {"name": f"{submission.name or 'job'}-{SUFFIX}{tail}", "namespace": submission.namespace}
+        head = {"apiVersion": f"{GROUP}/{CANONICAL}", "kind": "Workload", "metadata": metadata}
+        yield masked_object("Workload", {**head, "spec": content})
+
+
+def _pod_set(one: PodSet) -> Manifest:
+    pod = {"restartPolicy": "Never", **one.pod}
+    template = {"metadata": {}, "spec": pod}
+    least = {} if one.least is None else {"minCount": one.least}
+    return {"name": one.name or "main", "count": one.count, **least, "template": template}

@@ -11,12 +11,19 @@ from reconciler.snapshot.model import KindKey
 from reconciler.spec.enums import Dispatch
 from reconciler.spec.kubestellar import CLUSTER_LABEL
 from reconciler.spec.model import FleetSpec, Tenant
-from reconciler.view.copies import Whereabouts, downsynced, multikueue
 from reconciler.view.live import Address, LiveCluster, address_of, name_of
 from reconciler.view.model import JobCopy, JobEntry, JobState
-from reconciler.view.states import Standing, assigned_flavors, created_at, read_standing, requested
-from reconciler.why.index import Stories
-from reconciler.why.reading import prebuilt_of
+from reconciler.view.states import (
+    Standing,
+    Whereabouts,
+    assigned_flavors,
+    created_at,
+    downsynced,
+    multikueue,
+    read_standing,
+    requested,
+)
+from reconciler.why.index import Stories, prebuilt_of
 from reconciler.why.reason import first_line
 
 WORKLOAD = "Workload"

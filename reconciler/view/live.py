@@ -11,7 +11,7 @@ from reconciler.objects import ClusterName, Manifest
 from reconciler.snapshot.model import ClusterObjects, FleetObjects, KindKey
 from reconciler.spec.enums import Dispatch
 from reconciler.spec.kubestellar import CHECK_CONTROLLER
-from reconciler.why.reading import prebuilt_of
+from reconciler.why.index import prebuilt_of
 
 MULTIKUEUE = f"{GROUP}/multikueue"
 CONTROLLERS = {MULTIKUEUE: Dispatch.MULTIKUEUE, CHECK_CONTROLLER: Dispatch.KUBESTELLAR}

@@ -1,4 +1,4 @@
-"""Views for those who read them: computed while a reader asks, and at most once per refresh interval.
+"""Views for those who read them: computed while a reader asks, at most once per refresh interval; changes and history.
 
 There is no thread for it: the reader whose view is due computes it, and all others get the same one. So a controller
 whose page is not open does no work for it.
@@ -6,7 +6,7 @@ whose page is not open does no work for it.
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
@@ -14,12 +14,96 @@ from typing import Protocol
 import orjson
 
 from reconciler.errors import KfleetError
-from reconciler.web.changes import find_changes
-from reconciler.web.filter import Record, ViewScope, narrow
-from reconciler.web.history import CapacityHistory, CapacitySample, history_record, sample_of
+from reconciler.web.auth import Record, ViewScope, narrow
 
+EVERY = timedelta(minutes=1)
+KEPT = 6 * 60
+# The lists of a view, and what identifies an entry of each.
+KEYS: Mapping[str, tuple[str, ...]] = {
+    "clusters": ("name",),
+    "queues": ("id",),
+    "cohorts": ("cluster", "name"),
+    "joined": ("name",),
+    "jobs": ("id",),
+    "pools": ("cluster", "source", "name", "flavor"),
+    "tenants": ("name",),
+    "gaps": ("cluster", "what"),
+}
 NO_PLAN: Record = {"madeAt": None, "problem": "no plan was made yet", "text": "", "plan": None, "effects": None}
 NOT_FOR_TENANTS: Record = {**NO_PLAN, "problem": "the plan is shown to readers of the whole fleet"}
+
+
+@dataclass(frozen=True, slots=True)
+class CapacitySample:
+    """What each source counted at one time, by its name and the resource. A source that is missing was unknown."""
+
+    at: datetime
+    amounts: Mapping[tuple[str, str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityHistory:
+    samples: tuple[CapacitySample, ...] = ()
+
+    def with_sample(self, sample: CapacitySample) -> "CapacityHistory":
+        """The history with one more sample, unless the last one is from the same minute."""
+        if not sample.amounts or (self.samples and sample.at - self.samples[-1].at < EVERY):
+            return self
+        return CapacityHistory((*self.samples, sample)[-KEPT:])
+
+
+def sample_of(view: Record, at: datetime) -> CapacitySample:
+    counted = (
+        ((pool["name"], resource), amount)
+        for pool in view["pools"] or ()
+        if pool["state"] != "unknown"
+        for resource, amount in (pool["counted"] or {}).items()
+    )
+    return CapacitySample(at, dict(counted))
+
+
+def history_record(history: CapacityHistory) -> Record:
+    """One series per source and resource; an amount that was unknown at its time is null."""
+    keys = sorted({key for sample in history.samples for key in sample.amounts})
+    return {
+        "times": [_stamp(sample.at) for sample in history.samples],
+        "series": [
+            {"name": name, "resource": resource, "amounts": list(_amounts(history.samples, (name, resource)))}
+            for name, resource in keys
+        ],
+    }
+
+
+def _amounts(samples: Iterable[CapacitySample], key: tuple[str, str]) -> Iterable[str | None]:
+    return (sample.amounts.get(key) for sample in samples)
+
+
+def _stamp(at: datetime) -> str:
+    return at.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def key_of(name: str, entry: Record) -> str:
+    """The key of an entry of a list; the page computes the same."""
+    return "\n".join(str(entry[field]) for field in KEYS[name])
+
+
+def find_changes(before: Record, after: Record) -> Record:
+    """The entries to set and the keys to remove, per list; which lists are unknown; and all values beside the lists."""
+    found = {name: _difference(name, before[name] or (), after[name] or ()) for name in KEYS}
+    return {
+        **{name: value for name, value in after.items() if name not in KEYS},
+        "set": {name: entries for name, (entries, _) in found.items() if entries},
+        "remove": {name: keys for name, (_, keys) in found.items() if keys},
+        "unknown": [name for name in KEYS if after[name] is None],
+    }
+
+
+def _difference(name: str, before: Iterable[Record], after: Iterable[Record]) -> tuple[list[Record], list[str]]:
+    old, new = ({key_of(name, entry): entry for entry in entries} for entries in (before, after))
+    changed = [entry for key, entry in new.items() if old.get(key) != entry]
+    return changed, [key for key in old if key not in new]
+
+
 NO_HISTORY = history_record(CapacityHistory())
 
 

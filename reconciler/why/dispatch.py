@@ -12,10 +12,9 @@ from reconciler.kueue.workloads import has_condition
 from reconciler.objects import ClusterName, Manifest, group_of, ref_of
 from reconciler.spec.kubestellar import CLUSTER_LABEL, JOB, KNOWN_KINDS, DownsyncKind
 from reconciler.text import one_line
-from reconciler.why.index import ClusterIndex, Stories
+from reconciler.why.index import ClusterIndex, Stories, address_of, label_of, message_of, open_checks, prebuilt_of
 from reconciler.why.model import State, StoryReason, WorkerAnswer
 from reconciler.why.queue import inactive_text, waiting_reason
-from reconciler.why.reading import address_of, label_of, message_of, open_checks, prebuilt_of
 from reconciler.why.running import finished_reason, running_reason
 
 MOST_WORKERS = 3

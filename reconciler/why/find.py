@@ -8,9 +8,8 @@ from reconciler.kueue.resources import ORIGIN
 from reconciler.objects import ClusterName, Manifest
 from reconciler.text import suggest
 from reconciler.why.dispatch import is_copy
-from reconciler.why.index import ClusterIndex, Stories
+from reconciler.why.index import Address, ClusterIndex, Stories, address_of, label_of, owner_of, prebuilt_of, uid_of
 from reconciler.why.model import Subject
-from reconciler.why.reading import Address, address_of, label_of, owner_of, prebuilt_of, uid_of
 
 POD_GROUP = f"{GROUP}/pod-group-name"
 MOST_OWNERS = 5

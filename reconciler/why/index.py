@@ -1,32 +1,26 @@
-"""All clusters, indexed once: who waits where at which place, and which Workload belongs to which job."""
+"""Reads single facts of Workloads and jobs."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from reconciler.admission.jobs import FORMS, downsynced_frameworks
 from reconciler.admission.state import AdmissionFacts, ClusterState, FleetState, admission_settings, build_state
 from reconciler.kueue.configuration import ConfigurationError, assumed_settings, read_configuration, read_settings
 from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.kinds import CANONICAL, GROUP, first_version
-from reconciler.kueue.reading import as_text, at
-from reconciler.kueue.workloads import has_known_order, in_queue_order, is_ordered_by_eviction
+from reconciler.kueue.reading import as_list, as_map, as_text, at
+from reconciler.kueue.workloads import has_condition, has_known_order, in_queue_order, is_ordered_by_eviction
 from reconciler.objects import ClusterName, Manifest
 from reconciler.snapshot.model import ClusterObjects, FleetObjects, KindKey
 from reconciler.spec.kubestellar import KNOWN_KINDS
 from reconciler.spec.model import Cluster, FleetSpec
 from reconciler.why.model import Place
-from reconciler.why.reading import (
-    JOB_UID,
-    Address,
-    address_of,
-    is_pending,
-    label_of,
-    owner_of,
-    prebuilt_of,
-    uid_of,
-)
 
+JOB_UID = f"{GROUP}/job-uid"
+# On a job that MultiKueue created on a worker: the Workload that it belongs to. Kueue 0.19 writes it as an annotation.
+PREBUILT = f"{GROUP}/prebuilt-workload-name"
+Address = tuple[str, str]
 QUEUE_KINDS = (
     "LocalQueue",
     "ClusterQueue",
@@ -41,6 +35,71 @@ WORKLOAD = (GROUP, "Workload")
 NO_JOBS = {("", "Namespace"), ("", "Node")}
 Extra = Mapping[ClusterName, tuple[Manifest, ...]]
 Key = TypeVar("Key")
+
+
+def address_of(manifest: Manifest | None) -> Address:
+    return as_text(at(manifest, "metadata", "namespace")), as_text(at(manifest, "metadata", "name"))
+
+
+def uid_of(manifest: Manifest | None) -> str:
+    return as_text(at(manifest, "metadata", "uid"))
+
+
+def label_of(manifest: Manifest | None, name: str) -> str:
+    return as_text(at(manifest, "metadata", "labels", name))
+
+
+def prebuilt_of(job: Manifest | None) -> str:
+    """Return the Workload that MultiKueue made for a job; empty for every other job."""
+    return label_of(job, PREBUILT) or as_text(at(job, "metadata", "annotations", PREBUILT))
+
+
+def created_at(manifest: Manifest | None) -> str:
+    return as_text(at(manifest, "metadata", "creationTimestamp"))
+
+
+def condition_of(manifest: Manifest | None, kind: str) -> Mapping[str, Any]:
+    conditions = map(as_map, as_list(at(manifest, "status", "conditions")))
+    return next((one for one in conditions if one.get("type") == kind), {})
+
+
+def message_of(manifest: Manifest | None, kind: str) -> str:
+    return as_text(condition_of(manifest, kind).get("message"))
+
+
+def owner_of(manifest: Manifest | None) -> Mapping[str, Any]:
+    """Return the controller that owns an object, or else its first owner."""
+    owners = [as_map(one) for one in as_list(at(manifest, "metadata", "ownerReferences"))]
+    return next((one for one in owners if one.get("controller") is True), owners[0] if owners else {})
+
+
+def title_of(job: Manifest | None, workload: Manifest | None) -> str:
+    """Return `Kind/namespace/name` of the job, or of the Workload if its job is not known."""
+    if job is not None:
+        return "/".join((as_text(job.get("kind")), *address_of(job)))
+    owner, (namespace, name) = owner_of(workload), address_of(workload)
+    if owner:
+        return "/".join((as_text(owner.get("kind")), namespace, as_text(owner.get("name"))))
+    return f"Workload/{namespace}/{name}"
+
+
+def is_pending(workload: Manifest) -> bool:
+    """Whether a workload waits for quota: it is active, and neither finished nor with a reservation."""
+    return is_active(workload) and not any(has_condition(workload, one) for one in ("Finished", "QuotaReserved"))
+
+
+def is_active(workload: Manifest) -> bool:
+    return at(workload, "spec", "active") is not False
+
+
+def priority_of(workload: Manifest) -> int:
+    value = at(workload, "spec", "priority")
+    return value if isinstance(value, int) else 0
+
+
+def open_checks(workload: Manifest) -> list[Mapping[str, Any]]:
+    states = map(as_map, as_list(at(workload, "status", "admissionChecks")))
+    return [one for one in states if one.get("state") != "Ready"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

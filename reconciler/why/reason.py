@@ -10,10 +10,9 @@ from reconciler.kueue.workloads import has_condition
 from reconciler.objects import ClusterName, Manifest, group_of
 from reconciler.text import one_line
 from reconciler.why.dispatch import checks_reason, kubestellar_reason, multikueue_reason, way_of
-from reconciler.why.index import ClusterIndex, Stories
+from reconciler.why.index import ClusterIndex, Stories, condition_of, is_active, label_of, owner_of
 from reconciler.why.model import State, StoryReason, Subject
 from reconciler.why.queue import waiting_reason
-from reconciler.why.reading import condition_of, is_active, label_of, owner_of
 from reconciler.why.running import ended_job, finished_reason, running_reason, stuck_pod
 
 _STATES = {

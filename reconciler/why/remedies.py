@@ -10,9 +10,8 @@ from reconciler.admission.templates import number, pod_set
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.kueue.workloads import queue_of
 from reconciler.objects import Manifest
-from reconciler.why.index import ClusterIndex
+from reconciler.why.index import ClusterIndex, address_of, title_of, uid_of
 from reconciler.why.model import State, StoryReason
-from reconciler.why.reading import address_of, title_of, uid_of
 
 
 def find_remedies(index: ClusterIndex, workload: Manifest) -> tuple[Remedy, ...]:

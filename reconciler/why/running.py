@@ -5,9 +5,8 @@ from collections.abc import Iterable
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.objects import Manifest
 from reconciler.text import counted, one_line
-from reconciler.why.index import ClusterIndex
+from reconciler.why.index import ClusterIndex, condition_of, uid_of
 from reconciler.why.model import State, StoryReason
-from reconciler.why.reading import condition_of, uid_of
 
 ENDS = {"Complete": State.FINISHED, "Completed": State.FINISHED, "Succeeded": State.FINISHED, "Failed": State.FAILED}
 FAILURES = ("Failed", "JobFailed")

@@ -21,8 +21,8 @@ from reconciler.objects import ClusterName, Manifest
 from reconciler.pipeline.load import Revision, Source, load_files, read_files
 from reconciler.pipeline.observe import connect
 from reconciler.plan.model import Plan
+from reconciler.sandbox.certificates import kubectl_command
 from reconciler.sandbox.fleet import Sandbox
-from reconciler.sandbox.kubeconfig import kubectl_command
 from reconciler.sandbox.state import MANAGER
 from reconciler.state.applyset import MEMBER_LABEL, SetName
 from tests import fast_yaml

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from reconciler.web.routes import STATIC
+from reconciler.web.server import STATIC
 from tests import fast_yaml
 from tests.support import ROOT
 from tests.unit.kubeconfigs import kubeconfig

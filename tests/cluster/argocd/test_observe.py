@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from reconciler.sandbox.fleet import Sandbox
-from reconciler.sandbox.nodes import node_manifest
+from reconciler.sandbox.options import node_manifest
 from tests import fast_yaml
 from tests.builders import main_tenant, observed_flavor, open_queue
 from tests.cluster.argocd.servers import PLUGIN

@@ -16,7 +16,7 @@ from reconciler.clients.kubernetes import ApiServer
 from reconciler.errors import ClusterError
 from reconciler.objects import ClusterName
 from reconciler.sandbox.fleet import Sandbox
-from reconciler.sandbox.nodes import node_manifest
+from reconciler.sandbox.options import node_manifest
 from tests import fast_yaml
 from tests.builders import announcement, main_job, main_tenant, master_queue, observed_flavor, open_queue
 from tests.cluster.capacity.nats_servers import running

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.clients.forge import CommitState, CommitStatus, find_forge, tell_commit
-from reconciler.controller.commit_status import REMEMBERED, Commits
 from reconciler.controller.loop import RunSettings, run_loop
+from reconciler.controller.status import REMEMBERED, Commits
 from reconciler.errors import EdgeError
 from reconciler.pipeline.load import Source
 from tests.cluster.controller.forges import ForgeServer
@@ -104,7 +104,7 @@ def test_commits_tell_each_thing_once(server: ForgeServer, commits: Commits) -> 
 def test_commits_try_again_and_say_so_once(
     server: ForgeServer, commits: Commits, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "reconciler.controller.commit_status")
+    caplog.set_level(logging.INFO, "reconciler.controller.status")
     server.answers += [500, 500, 500]
     commits.want(status())
     eventually(lambda: server.states(COMMIT) == ["success"] * 4)

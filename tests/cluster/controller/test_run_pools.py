@@ -9,7 +9,7 @@ import nats
 import pytest
 
 from reconciler.sandbox.fleet import Sandbox
-from reconciler.sandbox.nodes import node_manifest
+from reconciler.sandbox.options import node_manifest
 from tests import fast_yaml
 from tests.builders import announcement, observed_flavor, open_queue
 from tests.cluster.capacity.nats_servers import Server, running

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.sandbox import fleet as sandbox_fleet
+from reconciler.sandbox.certificates import write_kubeconfig
 from reconciler.sandbox.fleet import Sandbox
-from reconciler.sandbox.kubeconfig import write_kubeconfig
 from reconciler.sandbox.options import SandboxOptions
 from reconciler.sandbox.processes import is_alive, last_lines
 from tests.cluster.faults.proxy import FaultProxy, proxied

@@ -16,8 +16,8 @@ import urllib3
 
 from reconciler.clients.kubeconfig import ClusterLogin, new_pool
 from reconciler.objects import ClusterName
+from reconciler.sandbox.certificates import write_kubeconfig
 from reconciler.sandbox.fleet import Sandbox
-from reconciler.sandbox.kubeconfig import write_kubeconfig
 from reconciler.sandbox.state import SandboxCluster
 
 WRITES = "PATCH|POST|PUT|DELETE"

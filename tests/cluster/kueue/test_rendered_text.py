@@ -4,8 +4,8 @@ import json
 import subprocess
 from pathlib import Path
 
+from reconciler.sandbox.certificates import kubectl_command
 from reconciler.sandbox.fleet import Sandbox
-from reconciler.sandbox.kubeconfig import kubectl_command
 from tests.support import Kfleet
 from tests.unit.render.rendered_fleets import ONE_CLUSTER
 

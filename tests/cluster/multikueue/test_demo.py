@@ -5,7 +5,7 @@ import json
 import pytest
 
 from reconciler.cli.demo import show_pods
-from reconciler.sandbox.kubeconfig import kubectl
+from reconciler.sandbox.certificates import kubectl
 from reconciler.sandbox.state import load_state
 from tests.cluster.web.reading import get
 from tests.support import Kfleet, eventually

@@ -8,7 +8,7 @@ import nats
 
 from reconciler.objects import ClusterName
 from reconciler.sandbox.fleet import Sandbox
-from reconciler.sandbox.nodes import node_manifest
+from reconciler.sandbox.options import node_manifest
 from tests.builders import native
 from tests.support import OLD_KUEUE, eventually
 

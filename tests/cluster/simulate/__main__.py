@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from reconciler.objects import ClusterName
 from reconciler.sandbox.fleet import start_empty
-from reconciler.simulate.configuration import KueueSetup, Release
+from reconciler.simulate.change import KueueSetup, Release
 from reconciler.simulate.twin import Twin, World, start_twin
 from tests.cluster.simulate.agreement import LIMIT, changed, differences, filled, observed, outcome, restored
 from tests.cluster.simulate.situations import situation

@@ -9,7 +9,7 @@ from typing import Any
 from reconciler.clients.kubernetes import ApiServer
 from reconciler.kueue.kinds import GROUP, KIND_BY_NAME
 from reconciler.objects import ClusterName
-from reconciler.simulate.configuration import KueueSetup
+from reconciler.simulate.change import KueueSetup
 from reconciler.simulate.restore import RESTORED, holds, key_of_workload, restored_namespaces, restored_objects
 from reconciler.simulate.twin import ROOT, SettledTwin, Twin, World
 from reconciler.snapshot.masking import masked_object

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from reconciler.web.auth import Record
 from reconciler.web.events import NO_PLAN, Feed
-from reconciler.web.filter import Record
 from reconciler.web.server import WebServer
 from tests.unit.web.views import example_view
 

@@ -1,9 +1,8 @@
 """What a change breaks although no quota changes: names in job manifests, and deletes that a policy refuses."""
 
 from reconciler.diff.make import compare_sides
-from reconciler.diff.markdown import diff_markdown
 from reconciler.diff.model import QueueNameChange, RenamedDocument
-from reconciler.diff.text import diff_text
+from reconciler.diff.text import diff_markdown, diff_text
 from reconciler.objects import ClusterName
 from tests.builders import SMALL_FLEET, fleet_document, labelled_flavor, local_queue, queue, quota, tenant
 from tests.unit.diff.sides import compare, side

@@ -6,10 +6,9 @@ import jsonschema
 import pytest
 
 from reconciler.diff.make import compare_sides
-from reconciler.diff.markdown import diff_markdown
 from reconciler.diff.model import FleetDiff
 from reconciler.diff.record import diff_record
-from reconciler.diff.text import diff_text
+from reconciler.diff.text import diff_markdown, diff_text
 from reconciler.text import COMMENT_LIMIT
 from tests.builders import SMALL_FLEET, cluster_document, labelled_flavor, queue, quota, tenant
 from tests.support import ROOT

@@ -11,8 +11,8 @@ import pytest
 from reconciler.doctor.examine import examine
 from reconciler.doctor.model import Diagnostic, DoctorReport, Urgency, facts_of
 from reconciler.doctor.text import doctor_markdown, doctor_record, doctor_text
+from reconciler.importer.collect import find_roles
 from reconciler.importer.model import ObservedContexts, StoredVersions
-from reconciler.importer.roles import find_roles
 from reconciler.kueue.kinds import parse_version
 from reconciler.multikueue.token import ApiEndpoint, SeenCredential, Token
 from reconciler.objects import ClusterName, Gap, Manifest

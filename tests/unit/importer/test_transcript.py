@@ -5,9 +5,9 @@ from dataclasses import replace
 from reconciler.doctor.examine import examine
 from reconciler.doctor.model import facts_of
 from reconciler.doctor.text import doctor_text
+from reconciler.importer.collect import find_roles
 from reconciler.importer.compose import compose
 from reconciler.importer.model import ImportRequest, ObservedContexts
-from reconciler.importer.roles import find_roles
 from reconciler.importer.text import import_text
 from reconciler.multikueue.token import ApiEndpoint, SeenCredential, Token
 from reconciler.objects import ClusterName

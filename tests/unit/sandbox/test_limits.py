@@ -7,9 +7,9 @@ import pytest
 import yaml
 
 from reconciler.errors import SandboxError
-from reconciler.sandbox.limits import explain_limit
 from reconciler.sandbox.programs import KUBERNETES_VERSION, PROGRAMS
 from reconciler.sandbox.releases import DEFAULTS, read_releases
+from reconciler.sandbox.waiting import explain_limit
 
 
 @pytest.mark.parametrize(

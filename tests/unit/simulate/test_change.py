@@ -8,17 +8,19 @@ import yaml
 
 from reconciler.objects import ClusterName, ref_of
 from reconciler.plan.model import Action, Change, ClusterPlan, Plan, Reason, Refusal, Refused
-from reconciler.simulate.change import played_change, touched_clusters, why_refused
-from reconciler.simulate.configuration import (
+from reconciler.simulate.change import (
     KueueSetup,
     Release,
     choose_release,
+    played_change,
     setup_notes,
+    touched_clusters,
     twin_configuration,
     twin_gates,
+    why_refused,
 )
 from reconciler.simulate.restore import CHECK_CONTROLLER
-from reconciler.simulate.submit import AddedJob, added_workloads, read_job
+from reconciler.simulate.whatif import AddedJob, added_workloads, read_job
 from reconciler.state.applyset import Inventory, SetName
 from tests.builders import Document, asking, cluster_queue, job, namespace_object, native, pod_spec
 from tests.unit.view.live_objects import multikueue_check

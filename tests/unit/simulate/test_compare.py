@@ -8,9 +8,8 @@ import pytest
 from reconciler.objects import ClusterName, Gap
 from reconciler.simulate.compare import Sides, moved_since, played_workloads, team_totals
 from reconciler.simulate.model import Fate, PlayedCluster, PlayedWorkload, Simulation
-from reconciler.simulate.record import simulation_record
 from reconciler.simulate.stand_in import Eviction
-from reconciler.simulate.text import NOTHING, simulation_lines, simulation_markdown
+from reconciler.simulate.text import NOTHING, simulation_lines, simulation_markdown, simulation_record
 from reconciler.spec.schema import schema_folder
 from tests.builders import Document
 from tests.unit.view.live_objects import ADMITTED, NOW, condition, live_workload

@@ -10,11 +10,10 @@ import pytest
 from reconciler.capacity.model import Entry, Ledger, ObservedCapacity, Sample, SourceKey
 from reconciler.objects import ClusterName
 from reconciler.quantity import parse
-from reconciler.simulate.ends import endings, next_end
 from reconciler.simulate.model import PlayedCluster, Simulation, StartAfter
-from reconciler.simulate.record import simulation_record
 from reconciler.simulate.restore import counts_nodes
-from reconciler.simulate.text import simulation_lines
+from reconciler.simulate.stand_in import endings, next_end
+from reconciler.simulate.text import simulation_lines, simulation_record
 from reconciler.simulate.whatif import WhatIfError, changed_capacity, lost_workloads, removed_nodes
 from reconciler.snapshot.model import FlavorKey, FleetObjects, PoolKey
 from reconciler.spec.enums import CapacitySource

@@ -3,7 +3,7 @@
 import pytest
 
 from reconciler.view.model import FleetView
-from reconciler.view.select import Selection, SelectionError, in_order, select
+from reconciler.view.record import Selection, SelectionError, in_order, select
 from tests.builders import cpu_group
 from tests.unit.view.live_objects import (
     ADMITTED,

@@ -1,6 +1,6 @@
 import copy
 
-from reconciler.web.changes import KEYS, find_changes, key_of
+from reconciler.web.events import KEYS, find_changes, key_of
 from tests.unit.web.views import example_view
 
 

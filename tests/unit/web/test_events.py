@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from reconciler.errors import EdgeError
+from reconciler.web.auth import WHOLE_FLEET, ViewScope
 from reconciler.web.events import NO_PLAN, NOT_FOR_TENANTS, Feed, Reader
-from reconciler.web.filter import WHOLE_FLEET, ViewScope
 from tests.unit.web.views import example_view
 
 BIOLOGY = ViewScope(is_fleet=False, namespaces=frozenset({"biology"}))

@@ -3,7 +3,7 @@ import re
 
 import jsonschema
 
-from reconciler.web.filter import NOT_SHOWN, WHOLE_FLEET, Record, ViewScope, namespaces_in, narrow
+from reconciler.web.auth import NOT_SHOWN, WHOLE_FLEET, Record, ViewScope, namespaces_in, narrow
 from tests.support import ROOT
 from tests.unit.web.views import example_view
 

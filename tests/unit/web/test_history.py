@@ -1,6 +1,6 @@
 from datetime import UTC, datetime, timedelta
 
-from reconciler.web.history import KEPT, CapacityHistory, CapacitySample, history_record, sample_of
+from reconciler.web.events import KEPT, CapacityHistory, CapacitySample, history_record, sample_of
 from tests.unit.web.views import example_view
 
 START = datetime(2026, 11, 18, 16, 0, tzinfo=UTC)

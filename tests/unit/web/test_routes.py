@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from reconciler.web.routes import KINDS, SAFETY, STATIC, VIEWS, is_local_name, is_loopback, page_answer
+from reconciler.web.server import KINDS, SAFETY, STATIC, VIEWS, is_local_name, is_loopback, page_answer
 
 INDEX = (STATIC / "index.html").read_text()
 

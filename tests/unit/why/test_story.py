@@ -13,9 +13,8 @@ from reconciler.why.find import find_subjects, similar_names
 from reconciler.why.index import Stories, build_stories
 from reconciler.why.model import State, Story
 from reconciler.why.reason import first_line
-from reconciler.why.record import stories_record
 from reconciler.why.story import tell
-from reconciler.why.text import story_lines
+from reconciler.why.text import stories_record, story_lines
 from tests.builders import (
     Document,
     asking,

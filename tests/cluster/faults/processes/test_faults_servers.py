@@ -13,8 +13,8 @@ from reconciler.apply.retry import RetryPolicy
 from reconciler.pipeline.load import Source, load_files, read_files
 from reconciler.pipeline.observe import connect
 from reconciler.report.text import apply_exit_code, outcome_text
+from reconciler.sandbox.certificates import write_kubeconfig
 from reconciler.sandbox.fleet import Sandbox
-from reconciler.sandbox.kubeconfig import write_kubeconfig
 from reconciler.sandbox.processes import is_alive
 from tests.cluster.faults.proxy import Deed, Fault, FaultProxy
 from tests.cluster.faults.runs import (
