@@ -30,8 +30,7 @@ from reconciler.admission.nodes import asks_for_topology, is_selected
 from reconciler.admission.remedies import HeldWorkload, RemedyCase, find_remedies
 from reconciler.admission.state import ClusterState, FleetState
 from reconciler.kueue.kinds import KueueVersion
-from reconciler.kueue.reading import as_list, as_map, as_text, at
-from reconciler.kueue.resources import QUEUE_LABEL
+from reconciler.kueue.reading import QUEUE_LABEL, as_list, as_map, as_text, at
 from reconciler.objects import ClusterName, Manifest
 from reconciler.text import suggest
 

@@ -7,8 +7,7 @@ from reconciler.admission.jobs import tolerations_of
 from reconciler.admission.model import PodSet
 from reconciler.admission.state import NAMESPACE_LABEL, ClusterState
 from reconciler.kueue.kinds import GROUP
-from reconciler.kueue.reading import as_list, as_map, as_text, at
-from reconciler.kueue.resources import is_hard, is_tolerated
+from reconciler.kueue.reading import as_list, as_map, as_text, at, is_hard, is_tolerated
 from reconciler.objects import Manifest
 from reconciler.spec.selectors import read_live_selector
 

@@ -21,8 +21,7 @@ from reconciler.kueue.quota_tree import (
     spread_usage,
     with_quota,
 )
-from reconciler.kueue.reading import as_list, as_text, at
-from reconciler.kueue.resources import amount_of
+from reconciler.kueue.reading import amount_of, as_list, as_text, at
 from reconciler.kueue.workloads import queue_of, usage_of
 from reconciler.objects import Manifest
 

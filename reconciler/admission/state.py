@@ -16,8 +16,7 @@ from reconciler.kueue.quota_tree import (
     build_tree,
     spread_usage,
 )
-from reconciler.kueue.reading import as_list, as_map, as_text, at
-from reconciler.kueue.resources import amount_of
+from reconciler.kueue.reading import amount_of, as_list, as_map, as_text, at
 from reconciler.objects import ClusterName, Manifest
 from reconciler.render.model import Desired, offline_api
 from reconciler.spec.model import Cluster, FleetSpec

@@ -5,8 +5,7 @@ from typing import Any
 
 from reconciler.admission.model import PodSet
 from reconciler.kueue.kinds import GROUP
-from reconciler.kueue.reading import as_list, as_map, as_text, at
-from reconciler.kueue.resources import pod_amounts
+from reconciler.kueue.reading import as_list, as_map, as_text, at, pod_amounts
 from reconciler.objects import Manifest
 from reconciler.quantity import unit_of
 

@@ -4,11 +4,10 @@ import re
 from collections.abc import Iterator
 from datetime import timedelta
 
-from reconciler.kueue.reading import at
-from reconciler.kueue.resources import is_reserved
+from reconciler.kueue.reading import at, is_reserved
 from reconciler.kueue.structure import problem_of_name
 from reconciler.lint.model import Remark, Rule, Severity, View
-from reconciler.spec.document import Document, FieldPath
+from reconciler.spec.files import Document, FieldPath
 from reconciler.spec.nats import (
     NOMINAL_DEFAULTS,
     MasterFlavor,

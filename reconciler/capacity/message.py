@@ -20,8 +20,7 @@ from reconciler.capacity.ledger import one_period
 from reconciler.capacity.model import Condition, Sample, SourceKey
 from reconciler.capacity.sources import Sources
 from reconciler.clients.protocols import BusClient, Heard
-from reconciler.kueue.reading import as_list, as_map, quantity_at
-from reconciler.kueue.resources import is_reserved
+from reconciler.kueue.reading import as_list, as_map, is_reserved, quantity_at
 from reconciler.kueue.structure import problem_of_label_key, problem_of_label_value, problem_of_name
 from reconciler.objects import Manifest
 from reconciler.quantity import NANO, ZERO, Quantity

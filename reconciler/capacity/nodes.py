@@ -11,8 +11,20 @@ from typing import Any
 
 from reconciler.clients.protocols import ClusterClient
 from reconciler.errors import ClusterError
-from reconciler.kueue.reading import as_list, as_map, as_text, at, quantity_at
-from reconciler.kueue.resources import LIMITS, REQUESTS, add_up, as_tolerations, is_hard, is_tolerated, pod_amounts
+from reconciler.kueue.reading import (
+    LIMITS,
+    REQUESTS,
+    add_up,
+    as_list,
+    as_map,
+    as_text,
+    as_tolerations,
+    at,
+    is_hard,
+    is_tolerated,
+    pod_amounts,
+    quantity_at,
+)
 from reconciler.objects import ClusterName, Manifest
 from reconciler.quantity import ZERO, Quantity
 from reconciler.snapshot.model import Amounts

@@ -9,7 +9,7 @@ from reconciler.capacity.model import EMPTY, Ledger
 from reconciler.clients.protocols import ClusterClient
 from reconciler.errors import ClusterError
 from reconciler.objects import FIELD_MANAGER
-from reconciler.spec.document import Document
+from reconciler.spec.files import Document
 from reconciler.spec.model import FleetSpec
 from reconciler.spec.nats import read_master_queue
 from reconciler.spec.schema import check_schema

@@ -21,7 +21,7 @@ from reconciler.objects import ClusterName, Manifest
 from reconciler.pipeline.load import Revision, Source
 from reconciler.pipeline.render import render_offline
 from reconciler.snapshot.recording import Recording
-from reconciler.spec.document import Document
+from reconciler.spec.files import Document
 from reconciler.spec.selectors import ANNOTATION, read_targets
 from reconciler.spec.yaml_reader import read_documents
 

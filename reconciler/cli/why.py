@@ -21,10 +21,9 @@ from reconciler.pipeline.observe import Connections
 from reconciler.spec.model import FleetSpec
 from reconciler.spec.places import downsynced_queues
 from reconciler.text import suggest
-from reconciler.why.find import find_subjects, similar_names
 from reconciler.why.index import Stories, build_stories
 from reconciler.why.model import State, Story, Subject
-from reconciler.why.story import tell
+from reconciler.why.story import find_subjects, similar_names, tell
 from reconciler.why.text import stories_record, story_lines
 
 NOT_RUNNING = 3

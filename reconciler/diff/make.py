@@ -20,7 +20,7 @@ from reconciler.objects import ClusterName, Manifest, Ref
 from reconciler.plan.fields import differences, path_text
 from reconciler.plan.record import masked_change
 from reconciler.render.model import DesiredObject
-from reconciler.spec.document import Document
+from reconciler.spec.files import Document
 from reconciler.spec.model import FleetSpec
 from reconciler.spec.nats import without_logins
 from reconciler.state.values import content

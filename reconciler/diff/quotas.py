@@ -28,8 +28,8 @@ from reconciler.quantity import NANO, Quantity, parse
 from reconciler.render.compute import compute_desired, reference
 from reconciler.render.model import DesiredObject
 from reconciler.snapshot.model import Observations
-from reconciler.spec.document import Document
 from reconciler.spec.enums import CapacitySource, PrunePolicy
+from reconciler.spec.files import Document
 from reconciler.spec.model import FleetSpec
 
 # Large enough that a percentage with nine decimals, less a headroom with nine more, is a whole number of it.

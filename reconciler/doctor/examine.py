@@ -6,9 +6,15 @@ Kueue 0.20 was not read in its sources. What is said about it is what its releas
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from reconciler.doctor.flavors import check_flavors
-from reconciler.doctor.links import check_links
 from reconciler.doctor.model import Diagnostic, DoctorFacts, DoctorReport, Urgency, ranked
-from reconciler.doctor.queues import check_conditions, check_jobs, check_limits, check_local_queues, check_unsent_jobs
+from reconciler.doctor.queues import (
+    check_conditions,
+    check_jobs,
+    check_limits,
+    check_links,
+    check_local_queues,
+    check_unsent_jobs,
+)
 from reconciler.importer.collect import FoundRoles, live_objects
 from reconciler.importer.files import FOLDER, FileTexts, clusters_text, file_texts, fleet_text, located
 from reconciler.importer.model import ImportRequest, LiveObject, WrittenDocument

@@ -9,8 +9,7 @@ from reconciler.doctor.queues import name_of
 from reconciler.importer.shapes import WITH_QUOTA
 from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.kinds import GROUP
-from reconciler.kueue.reading import as_list, as_map, as_text, at, read_quantity
-from reconciler.kueue.resources import as_tolerations, is_hard, is_tolerated
+from reconciler.kueue.reading import as_list, as_map, as_text, as_tolerations, at, is_hard, is_tolerated, read_quantity
 from reconciler.objects import ClusterName, Manifest
 from reconciler.quantity import ZERO, Quantity
 from reconciler.snapshot.model import ClusterObjects

@@ -10,8 +10,7 @@ from reconciler.admission.state import ClusterState
 from reconciler.effects.model import Impact
 from reconciler.effects.states import ChangedCluster
 from reconciler.kueue.quota_tree import NO_QUOTA, FlavorResource, NodeKind, NodeName, QuotaTree
-from reconciler.kueue.reading import as_list, as_text, at
-from reconciler.kueue.resources import amount_of
+from reconciler.kueue.reading import amount_of, as_list, as_text, at
 from reconciler.kueue.workloads import (
     HELD,
     condition_of,

@@ -16,8 +16,7 @@ from reconciler.kueue.quota_tree import (
     available,
     potential,
 )
-from reconciler.kueue.reading import as_text, at
-from reconciler.kueue.resources import quantity_of
+from reconciler.kueue.reading import as_text, at, quantity_of
 from reconciler.kueue.workloads import queue_of
 from reconciler.objects import ClusterName, Gap, Manifest, Ref
 from reconciler.plan.model import Change, ClusterPlan, Plan

@@ -6,7 +6,7 @@ from typing import Any
 from reconciler.flux.minicluster import CURRENT, is_mini_cluster, is_old, lost_in, to_current
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.lint.model import Remark, Rule, Severity, View
-from reconciler.spec.document import Document
+from reconciler.spec.files import Document
 
 FLUX_IN_IMAGE = "its image contained Flux, which an init container provides now: see flux.container.disable"
 RULES = (

@@ -11,7 +11,7 @@ from typing import Any
 from reconciler.kueue.conversion import Step, Upgraded
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.objects import Manifest
-from reconciler.spec.document import FieldPath
+from reconciler.spec.files import FieldPath
 
 FLUX_GROUP = "flux-framework.org"
 MINI_CLUSTER = "MiniCluster"

@@ -6,11 +6,10 @@ from reconciler.admission.decide import check
 from reconciler.admission.jobs import read_submission
 from reconciler.admission.model import AdmissionIssue, AdmissionReason, Verdict
 from reconciler.admission.state import FleetState, offline_fleet
-from reconciler.kueue.reading import at
-from reconciler.kueue.resources import PRIORITY_LABEL, QUEUE_LABEL
+from reconciler.kueue.reading import PRIORITY_LABEL, QUEUE_LABEL, at
 from reconciler.lint.model import Remark, View
 from reconciler.render.model import DesiredObject
-from reconciler.spec.document import FieldPath
+from reconciler.spec.files import FieldPath
 
 LABELS: FieldPath = ("spec", "jobLabels")
 # The field to report, by problem.

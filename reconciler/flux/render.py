@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from reconciler.flux.minicluster import is_mini_cluster
-from reconciler.kueue.reading import as_map, as_text, at
-from reconciler.kueue.resources import QUEUE_LABEL
+from reconciler.kueue.reading import QUEUE_LABEL, as_map, as_text, at
 from reconciler.objects import Manifest
 from reconciler.spec.model import Cluster, FleetSpec
 from reconciler.spec.places import clusters_of_queues

@@ -8,8 +8,7 @@ from typing import Any
 
 from reconciler.capacity.nodes import Node
 from reconciler.kubestellar.model import JobPodSet
-from reconciler.kueue.reading import as_list, as_map, as_text, at
-from reconciler.kueue.resources import is_hard, is_tolerated
+from reconciler.kueue.reading import as_list, as_map, as_text, at, is_hard, is_tolerated
 from reconciler.objects import Manifest
 from reconciler.quantity import NANO, ZERO
 from reconciler.snapshot.model import Amounts

@@ -23,8 +23,7 @@ from reconciler.kubestellar.jobs import current_copy, owner_of, read_combined, r
 from reconciler.kubestellar.memory import Asked, Former, Listed, find_former, read_before, read_placed
 from reconciler.kubestellar.model import ClusterNodes, End, ObservedPlacements, Progress, QueuedJob
 from reconciler.kueue.kinds import GROUP
-from reconciler.kueue.reading import as_list, as_map, as_text, at
-from reconciler.kueue.resources import QUEUE_LABEL
+from reconciler.kueue.reading import QUEUE_LABEL, as_list, as_map, as_text, at
 from reconciler.kueue.workloads import flavors_of
 from reconciler.objects import ClusterName, Gap, Manifest, Ref
 from reconciler.snapshot.model import Downsynced

@@ -17,8 +17,7 @@ from typing import Any
 
 from reconciler.capacity.quota import Quota, QuotaTable
 from reconciler.kubestellar.memory import ANNOTATION, ENDED_ANNOTATION, RAN_ANNOTATION
-from reconciler.kueue.reading import as_map, at
-from reconciler.kueue.resources import QUEUE_LABEL
+from reconciler.kueue.reading import QUEUE_LABEL, as_map, at
 from reconciler.kueue.workloads import is_stopped
 from reconciler.multikueue.model import WorkerRemovals
 from reconciler.multikueue.removal import multikueue_check, own_marks

@@ -11,8 +11,7 @@ from enum import StrEnum
 
 from reconciler.errors import KfleetError
 from reconciler.kueue.kinds import kind_of
-from reconciler.kueue.reading import as_list, as_map, as_text, at
-from reconciler.kueue.resources import add, amount_of, subtract
+from reconciler.kueue.reading import add, amount_of, as_list, as_map, as_text, at, subtract
 from reconciler.objects import Manifest
 
 

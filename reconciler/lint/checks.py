@@ -8,7 +8,7 @@ from reconciler.kueue.reading import as_list, as_text, at
 from reconciler.lint.model import Remark, Rule, Severity, View, about, is_native, listed, misnamed
 from reconciler.objects import ClusterName
 from reconciler.render.model import DesiredObject
-from reconciler.spec.document import FieldPath
+from reconciler.spec.files import FieldPath
 from reconciler.text import quote_value
 
 CHECKS: FieldPath = ("spec", "admissionChecksStrategy", "admissionChecks")

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from reconciler.kueue.reading import as_list, as_map, as_text, at
-from reconciler.kueue.resources import as_tolerations, is_hard, is_tolerated
+from reconciler.kueue.reading import as_list, as_map, as_text, as_tolerations, at, is_hard, is_tolerated
 from reconciler.lint.model import Remark, Rule, Severity, View, about, flavors_of, is_native, misnamed
 from reconciler.objects import ClusterName
 from reconciler.render.model import DesiredObject

@@ -12,7 +12,7 @@ from reconciler.kueue.kinds import GROUP, OLDEST, KueueVersion
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.objects import ClusterName, Ref
 from reconciler.render.model import Desired, DesiredObject, offline_api
-from reconciler.spec.document import Document, FieldPath, field_text
+from reconciler.spec.files import Document, FieldPath, field_text
 from reconciler.spec.model import Cluster, FleetSpec
 from reconciler.text import suggest
 

@@ -10,8 +10,8 @@ from reconciler.multikueue.render import FLAVOR as SUM_OF_WORKERS
 from reconciler.objects import ClusterName
 from reconciler.quantity import NANO, ZERO, Amount, Percent, Quantity, scale, unit_of
 from reconciler.render.model import DesiredObject
-from reconciler.spec.document import FieldPath
 from reconciler.spec.enums import CapacitySource
+from reconciler.spec.files import FieldPath
 from reconciler.spec.model import Flavor, Queue, QuotaEntry
 
 USUAL_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods", "nvidia.com/gpu", "amd.com/gpu")

@@ -7,7 +7,7 @@ from itertools import chain
 from reconciler.capacity import lint as masterqueue
 from reconciler.flux import lint as flux
 from reconciler.kueue_config import lint as configuration
-from reconciler.lint import checks, cohorts, flavors, policies, quotas, reading, references, server, tenants, versions
+from reconciler.lint import checks, cohorts, flavors, quotas, reading, references, versions
 from reconciler.lint.model import Finding, Remark, Rule, Severity, View, build_view, documents_of, merge
 from reconciler.multikueue import lint as multikueue
 from reconciler.render.model import Desired
@@ -29,10 +29,7 @@ TOPICS = (
     flux,
     configuration,
     skypilot,
-    tenants,
-    policies,
     masterqueue,
-    server,
     reading,
 )
 _OWN = Rule(
@@ -74,8 +71,8 @@ OF_SPEC: tuple[Check, ...] = (
     skypilot.check_downsynced_teams,
     skypilot.check_queue_names,
     skypilot.check_provisioning,
-    tenants.check_same_local_queue,
-    tenants.check_namespace_labels,
+    references.check_same_local_queue,
+    references.check_namespace_labels,
     masterqueue.check_master_queues,
     masterqueue.check_flavor_pools,
     masterqueue.check_pool_labels,
@@ -107,9 +104,9 @@ OF_OBJECTS: tuple[Check, ...] = (
     flavors.check_tolerations,
     flavors.check_counts,
     flavors.check_topologies,
-    tenants.check_namespaces,
-    policies.check_policies,
-    policies.check_local_queue_weights,
+    references.check_namespaces,
+    cohorts.check_policies,
+    cohorts.check_local_queue_weights,
 )
 
 
@@ -119,7 +116,7 @@ def lint(spec: FleetSpec, desired: Desired) -> tuple[Finding, ...]:
     remarks = [*_run(view, (*OF_SPEC, *OF_OBJECTS))]
     heard = [*_not_silenced(spec, remarks)]
     spoilt = frozenset(id(one.document) for one in heard if RULE_BY_ID[one.rule].severity is Severity.ERROR)
-    refused = [*server.check_objects(view, spoilt)]
+    refused = [*versions.check_objects(view, spoilt)]
     idle = _idle_ignores(spec, chain(remarks, refused))
     return merge((*heard, *_not_silenced(spec, refused), *idle, *_wrong_settings(spec)), _severities(spec))
 

@@ -1,15 +1,41 @@
-"""KF010 to KF016 and KF069: releases of Kueue, versions of its API, and jobs and Secrets among the native objects."""
+"""KF010 to KF016, KF069, KF100 upwards: releases of Kueue, versions of its API, and what an API server would report."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
-from reconciler.kueue.conversion import OLD_VERSIONS, to_canonical
-from reconciler.kueue.kinds import CANONICAL, GROUP, KIND_BY_NAME, NEWEST, OLDEST, V1BETA2_SINCE
-from reconciler.kueue.reading import as_text, at
-from reconciler.kueue.resources import QUEUE_LABEL
-from reconciler.lint.model import Remark, Rule, Severity, View, is_kueue, is_supported, listed, misnamed
-from reconciler.objects import group_of
-from reconciler.spec.document import FieldPath
-from reconciler.spec.model import NativeObject
+from reconciler.kueue.conversion import OLD_VERSIONS, CannotExpressError, to_canonical, to_version
+from reconciler.kueue.kinds import (
+    CANONICAL,
+    GROUP,
+    KIND_BY_NAME,
+    NEWEST,
+    OLDEST,
+    V1BETA2_SINCE,
+    KueueVersion,
+    kind_of,
+    newest_served,
+)
+from reconciler.kueue.reading import QUEUE_LABEL, as_map, as_text, at
+from reconciler.kueue.rules import check_object
+from reconciler.kueue.rules.structure import RULES as SERVER_RULES
+from reconciler.kueue.rules.structure import RuleViolation
+from reconciler.lint.model import (
+    Remark,
+    Rule,
+    Severity,
+    View,
+    about,
+    field_path,
+    is_kueue,
+    is_native,
+    is_supported,
+    listed,
+    misnamed,
+)
+from reconciler.objects import Manifest, group_of
+from reconciler.render.model import DesiredObject
+from reconciler.spec.files import FieldPath
+from reconciler.spec.model import Cluster, NativeObject
 
 VERSION = ("spec", "kueue", "version")
 LABELS: FieldPath = ("metadata", "labels")
@@ -31,7 +57,6 @@ JOBS: Mapping[tuple[str, str], FieldPath] = {
     ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): LABELS,
     ("workload.codeflare.dev", "AppWrapper"): LABELS,
 }
-
 RULES = (
     Rule(
         "KF010",
@@ -84,7 +109,11 @@ RULES = (
         "git holds no Secret in clear text",
         "everyone who can read the repository, and its history, can read the Secret",
     ),
+    *(Rule(rule.id, Severity.ERROR, rule.title, rule.why, can_be_silenced=False) for rule in SERVER_RULES),
 )
+UNKNOWN_FIELD = "KF101"
+# KF024 reports this for a Queue; it also handles shares that have no number yet.
+LENDING_ABOVE_NOMINAL = "KF127"
 
 
 def check_releases(view: View) -> Iterator[Remark]:
@@ -161,3 +190,69 @@ def check_secrets(view: View) -> Iterator[Remark]:
                 "create the Secret outside of git, or commit a SealedSecret or an ExternalSecret, and change the value"
             )
             yield Remark("KF069", entry.document, (field,), problem, hint)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerVerdict:
+    """The problems of one manifest on one release: fields that cannot be written, and others."""
+
+    unwritable: tuple[str, ...]
+    violations: tuple[RuleViolation, ...]
+
+
+NOTHING_WRONG = ServerVerdict((), ())
+
+
+def check_objects(view: View, spoilt: frozenset[int]) -> Iterator[Remark]:
+    """`spoilt` are documents (by id) with errors of their own: errors of their objects would only repeat those."""
+    verdicts: dict[tuple[str, KueueVersion, frozenset[str]], ServerVerdict] = {}
+    gates = {cluster.name: gates_of(cluster) for cluster in view.spec.clusters}
+    for entry in view.desired.objects:
+        version = view.versions[entry.ref.cluster]
+        if kind_of(entry.manifest) is None or not is_supported(version):
+            continue
+        if id(entry.document) in spoilt and not is_native(entry):
+            continue
+        # Most objects are identical on many clusters: each distinct manifest is checked once.
+        key = (repr(entry.manifest), version, gates[entry.ref.cluster])
+        if key not in verdicts:
+            verdicts[key] = _check(entry.manifest, version, gates[entry.ref.cluster])
+        yield from _remarks(entry, verdicts[key], version)
+
+
+def gates_of(cluster: Cluster) -> frozenset[str]:
+    """Return the feature gates that the fleet enables."""
+    gates = as_map(cluster.kueue.configuration.get("featureGates"))
+    return frozenset(name for name, is_on in gates.items() if is_on is True)
+
+
+def _check(manifest: Manifest, version: KueueVersion, gates: frozenset[str]) -> ServerVerdict:
+    violations = check_object(manifest, version, gates)
+    unwritable = _find_unwritable(manifest, version) if version < NEWEST else ()
+    if unwritable:
+        always = {one.field for one in check_object(manifest, NEWEST, gates) if one.rule == UNKNOWN_FIELD}
+        violations = tuple(one for one in violations if one.rule != UNKNOWN_FIELD or one.field in always)
+    return ServerVerdict(unwritable, violations) if unwritable or violations else NOTHING_WRONG
+
+
+def _find_unwritable(manifest: Manifest, version: KueueVersion) -> tuple[str, ...]:
+    kind = kind_of(manifest)
+    if kind is None:
+        return ()
+    try:
+        to_version(manifest, newest_served(kind, version), version)
+    except CannotExpressError as error:
+        return error.problems
+    return ()
+
+
+def _remarks(entry: DesiredObject, verdict: ServerVerdict, version: KueueVersion) -> Iterator[Remark]:
+    for problem in verdict.unwritable:
+        field, _, rest = problem.partition(" ")
+        path = field_path(field) if field.startswith(("spec", "metadata")) else ()
+        yield about(
+            entry, "KF011", path, rest if path else problem, f"remove the field, or upgrade Kueue from {version}"
+        )
+    for violation in verdict.violations:
+        if violation.rule != LENDING_ABOVE_NOMINAL or entry.document.kind != "Queue":
+            yield about(entry, violation.rule, field_path(violation.field), violation.problem, violation.hint)

@@ -19,8 +19,8 @@ from reconciler.kueue.configuration import (
     united,
     write_configuration,
 )
+from reconciler.kueue.reading import ORIGIN as COPIES
 from reconciler.kueue.reading import as_list, as_text, at
-from reconciler.kueue.resources import ORIGIN as COPIES
 from reconciler.kueue_config.model import FAILED, PREVIOUS, short_name
 from reconciler.kueue_config.observe import DEPLOYMENT, arguments_of, find_configuration, release_of
 from reconciler.multikueue.model import ClusterFacts, Links, Permission, WorkerRemovals

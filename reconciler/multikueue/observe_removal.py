@@ -8,8 +8,7 @@ from reconciler.clients.protocols import ClusterClient, list_kueue
 from reconciler.errors import ClusterError
 from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.kinds import GROUP
-from reconciler.kueue.reading import as_list, as_map, as_text, at
-from reconciler.kueue.resources import ORIGIN
+from reconciler.kueue.reading import ORIGIN, as_list, as_map, as_text, at
 from reconciler.kueue.workloads import has_begun, has_condition, holding_count, is_stopped
 from reconciler.multikueue.model import ConfigMembership, FormerJobs, RemovedCluster, WorkerRemovals
 from reconciler.multikueue.token import ORIGIN as ROLE_ORIGIN

@@ -21,7 +21,7 @@ from reconciler.multikueue.removal import required_memberships
 from reconciler.objects import ClusterName, Gap
 from reconciler.pipeline.capacity import NOW, ObserveOptions, observe_sources, read_master_queues
 from reconciler.pipeline.load import Revision
-from reconciler.pipeline.model import Snapshot, with_capacity
+from reconciler.pipeline.render import Snapshot, with_capacity
 from reconciler.plan.guards import find_moved
 from reconciler.snapshot.model import Observations
 from reconciler.snapshot.recording import ClusterRecording, Recording

@@ -4,9 +4,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.kinds import GROUP
-from reconciler.kueue.reading import as_list, as_map, as_text, at, quantity_at
+from reconciler.kueue.reading import ORIGIN, as_list, as_map, as_text, at, quantity_at
 from reconciler.kueue.references import Name, referrers
-from reconciler.kueue.resources import ORIGIN
 from reconciler.kueue.workloads import has_begun, has_condition, holding_count, is_opening, queue_of
 from reconciler.multikueue.render import CONTROLLER
 from reconciler.objects import Manifest, Ref

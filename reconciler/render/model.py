@@ -11,7 +11,7 @@ from reconciler.kueue.kinds import CANONICAL, GROUP, NEWEST, Kind, KueueVersion,
 from reconciler.kueue.rules import check_object
 from reconciler.multikueue.token import TokenRequestSpec
 from reconciler.objects import ClusterName, Gap, Manifest, Ref, ref_of
-from reconciler.spec.document import Document
+from reconciler.spec.files import Document
 from reconciler.spec.model import Cluster
 
 # An object is written after the objects that it refers to. Kinds that are not listed here come last.

@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from reconciler.kueue.conversion import to_canonical
-from reconciler.kueue.reading import as_list, as_map, as_text, at, quantity_at
-from reconciler.kueue.resources import ORIGIN
+from reconciler.kueue.reading import ORIGIN, as_list, as_map, as_text, at, quantity_at
 from reconciler.kueue.workloads import Amounts, holding_count, queue_of, usage_of
 from reconciler.objects import Manifest, Ref
 from reconciler.quantity import ZERO, Quantity

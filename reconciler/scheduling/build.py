@@ -11,8 +11,7 @@ from reconciler.admission.templates import number, pod_set
 from reconciler.kueue.configuration import ConfigurationError, read_configuration
 from reconciler.kueue.kinds import KueueVersion
 from reconciler.kueue.quota_tree import FlavorResource, NodeKind, NodeName, QuotaTree, spread_usage
-from reconciler.kueue.reading import as_list, as_map, as_text, at
-from reconciler.kueue.resources import amount_of
+from reconciler.kueue.reading import amount_of, as_list, as_map, as_text, at
 from reconciler.kueue.workloads import (
     condition_of,
     has_condition,

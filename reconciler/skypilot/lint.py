@@ -10,8 +10,8 @@ from reconciler.kueue.configuration import plain
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.lint.model import Remark, Rule, Severity, View, about, misnamed
 from reconciler.skypilot.render import QUEUE_LABEL, submitting_clusters
-from reconciler.spec.document import FieldPath
 from reconciler.spec.enums import Dispatch
+from reconciler.spec.files import FieldPath
 from reconciler.spec.model import Cluster, Queue, Tenant
 
 LINES = "spec.kueue.config: {integrations: {frameworks: {add: [pod]}}}"

@@ -9,7 +9,6 @@ from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.kinds import KIND_BY_NAME, kind_of
 from reconciler.objects import ClusterName, Manifest
 from reconciler.quantity import Amount, Percent, Quantity, parse, parse_amount, parse_percent
-from reconciler.spec.document import Document
 from reconciler.spec.enums import (
     Adopt,
     CapacityPolicy,
@@ -22,6 +21,7 @@ from reconciler.spec.enums import (
     Role,
     StopPolicy,
 )
+from reconciler.spec.files import Document
 from reconciler.spec.formats import parse_duration
 from reconciler.spec.kubestellar import read_kubestellar
 from reconciler.spec.model import (

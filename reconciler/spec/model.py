@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 
 from reconciler.objects import ClusterName, Manifest
 from reconciler.quantity import Amount, Percent, Quantity
-from reconciler.spec.document import Document
 from reconciler.spec.enums import CapacitySource, Dispatch, Drain, Policy, Role, StopPolicy
-from reconciler.spec.files import SpecSource
+from reconciler.spec.files import Document, SpecSource
 from reconciler.spec.kubestellar import DEFAULT as DEFAULT_KUBESTELLAR
 from reconciler.spec.kubestellar import KubeStellar
 from reconciler.spec.nats import MasterQueue, NatsConnection, NatsFlavor

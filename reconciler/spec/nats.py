@@ -9,7 +9,7 @@ from typing import Any
 
 from reconciler.objects import Manifest
 from reconciler.quantity import Quantity, parse
-from reconciler.spec.document import Document
+from reconciler.spec.files import Document
 from reconciler.spec.formats import is_found, parse_duration
 from reconciler.spec.selectors import Targets, read_targets
 

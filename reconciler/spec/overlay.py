@@ -7,8 +7,7 @@ from typing import Any
 
 from reconciler.errors import SourceLocation, SpecError
 from reconciler.objects import Manifest
-from reconciler.spec.document import Document, FieldPath, Patched, field_text
-from reconciler.spec.files import FleetFiles
+from reconciler.spec.files import Document, FieldPath, FleetFiles, Patched, field_text
 from reconciler.spec.patch import apply_operation, field_of, merge, parse_pointer
 from reconciler.spec.schema import KFLEET_VERSION, check_schema
 from reconciler.spec.selectors import LabelSelector, parse_selector

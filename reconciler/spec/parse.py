@@ -9,8 +9,7 @@ from reconciler.errors import SourceLocation, SpecError
 from reconciler.kueue.kinds import GROUP as KUEUE_GROUP
 from reconciler.objects import Manifest
 from reconciler.spec import build
-from reconciler.spec.document import Document
-from reconciler.spec.files import FleetFiles, SpecSource
+from reconciler.spec.files import Document, FleetFiles, SpecSource
 from reconciler.spec.model import FleetSpec
 from reconciler.spec.nats import read_master_queue
 from reconciler.spec.overlay import apply_overlay

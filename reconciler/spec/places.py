@@ -11,9 +11,8 @@ from reconciler.errors import SpecError
 from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.reading import as_list, as_text, at
 from reconciler.objects import ClusterName
-from reconciler.spec.document import Document
 from reconciler.spec.enums import Dispatch, Role
-from reconciler.spec.files import FleetFiles, is_inside
+from reconciler.spec.files import Document, FleetFiles, is_inside
 from reconciler.spec.kubestellar import check_of
 from reconciler.spec.model import Cluster, Flavor, FleetSpec, NativeObject, Queue
 from reconciler.spec.selectors import Targets, parse_targets

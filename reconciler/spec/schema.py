@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.errors import SpecError
-from reconciler.spec.document import Document
+from reconciler.spec.files import Document
 from reconciler.spec.formats import check_format
 
 KFLEET_VERSION = "kfleet.dev/v1alpha1"

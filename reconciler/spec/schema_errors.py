@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import ValidationError
 
 from reconciler.errors import SpecError
-from reconciler.spec.document import Document, FieldPath
+from reconciler.spec.files import Document, FieldPath
 from reconciler.spec.formats import FORMATS, check_format
 from reconciler.text import plain, quote_value, suggest
 

@@ -9,7 +9,7 @@ from typing import Any
 from reconciler.errors import SpecError
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.objects import Manifest
-from reconciler.spec.document import Document, Ignore
+from reconciler.spec.files import Document, Ignore
 from reconciler.text import suggest
 
 _KEY = r"[A-Za-z0-9](?:[A-Za-z0-9._/-]*[A-Za-z0-9])?"

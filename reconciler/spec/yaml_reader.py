@@ -9,8 +9,7 @@ from typing import Any
 import yaml
 
 from reconciler.errors import SourceLocation, SpecError
-from reconciler.spec.document import Document, field_text, line_of
-from reconciler.spec.files import MAX_FILE_BYTES
+from reconciler.spec.files import MAX_FILE_BYTES, Document, field_text, line_of
 from reconciler.text import plain
 
 Scalar = str | int | float | bool | None

@@ -17,8 +17,8 @@ from typing import Any
 
 from reconciler.kueue.reading import as_map, as_text
 from reconciler.objects import ClusterName
-from reconciler.spec.document import Document
 from reconciler.spec.enums import Drain, Role
+from reconciler.spec.files import Document
 from reconciler.spec.model import AccessSpec, Cluster, Kueue, SecretRef
 
 _DIGEST_BYTES = 12

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from reconciler.kueue.kinds import GROUP
-from reconciler.kueue.reading import as_text, at
-from reconciler.kueue.resources import add_up
+from reconciler.kueue.reading import add_up, as_text, at
 from reconciler.kueue.workloads import HELD, condition_of, holding_count
 from reconciler.objects import ClusterName, Gap, Manifest, Ref
 from reconciler.quantity import Quantity, total

@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from reconciler.kueue.reading import as_list, as_map, as_text, at
-from reconciler.kueue.resources import ORIGIN
+from reconciler.kueue.reading import ORIGIN, as_list, as_map, as_text, at
 from reconciler.kueue.workloads import has_known_order, in_queue_order, is_ordered_by_eviction
 from reconciler.objects import ClusterName, Manifest, group_of
 from reconciler.snapshot.model import KindKey

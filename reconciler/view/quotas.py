@@ -15,8 +15,7 @@ from reconciler.kueue.quota_tree import (
     find_loans,
     spread_usage,
 )
-from reconciler.kueue.reading import as_list, as_map, as_text, at, quantity_at
-from reconciler.kueue.resources import amount_of, quantity_of
+from reconciler.kueue.reading import amount_of, as_list, as_map, as_text, at, quantity_at, quantity_of
 from reconciler.objects import Manifest
 from reconciler.quantity import ZERO, Quantity
 from reconciler.view.live import LiveCluster

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from reconciler.kueue.reading import as_list, as_map, as_text, at, quantity_at
-from reconciler.kueue.resources import add_up, pod_amounts
+from reconciler.kueue.reading import add_up, as_list, as_map, as_text, at, pod_amounts, quantity_at
 from reconciler.kueue.workloads import condition_of, has_condition, read_time, usage_of
 from reconciler.objects import ClusterName, Manifest
 from reconciler.quantity import Quantity

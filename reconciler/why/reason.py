@@ -4,16 +4,23 @@ from reconciler.admission.decide import check
 from reconciler.admission.jobs import FORMS, read_submission
 from reconciler.admission.model import Answer, Verdict
 from reconciler.kubestellar.model import Decision
-from reconciler.kueue.reading import as_text, at
-from reconciler.kueue.resources import QUEUE_LABEL
+from reconciler.kueue.reading import QUEUE_LABEL, as_text, at
 from reconciler.kueue.workloads import has_condition
 from reconciler.objects import ClusterName, Manifest, group_of
 from reconciler.text import one_line
-from reconciler.why.dispatch import checks_reason, kubestellar_reason, multikueue_reason, way_of
+from reconciler.why.dispatch import (
+    checks_reason,
+    ended_job,
+    finished_reason,
+    kubestellar_reason,
+    multikueue_reason,
+    running_reason,
+    stuck_pod,
+    way_of,
+)
 from reconciler.why.index import ClusterIndex, Stories, condition_of, is_active, label_of, owner_of
 from reconciler.why.model import State, StoryReason, Subject
 from reconciler.why.queue import waiting_reason
-from reconciler.why.running import ended_job, finished_reason, running_reason, stuck_pod
 
 _STATES = {
     Verdict.ADMITTED: State.WAITS,

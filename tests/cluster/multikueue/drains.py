@@ -4,7 +4,7 @@ import json
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from reconciler.kueue.resources import ORIGIN
+from reconciler.kueue.reading import ORIGIN
 from tests import fast_yaml
 from tests.builders import flavor, main_job, main_tenant, sent_queue
 from tests.cluster.live_fleet import KUEUE_ROOT, Answer, LiveFleet

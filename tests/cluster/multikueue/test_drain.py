@@ -1,6 +1,6 @@
 """Workers are drained while jobs run, on real clusters: every job runs to its end exactly once."""
 
-from reconciler.kueue.resources import ORIGIN
+from reconciler.kueue.reading import ORIGIN
 from reconciler.kueue.workloads import has_begun
 from tests import fast_yaml
 from tests.builders import flavor, main_job, main_tenant, open_queue, workload

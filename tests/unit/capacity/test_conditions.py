@@ -9,8 +9,7 @@ from reconciler.capacity.ledger import merge
 from reconciler.capacity.model import Condition, ObservedCapacity
 from reconciler.capacity.quota import find_overcommit, find_silent, find_unobserved
 from reconciler.objects import ClusterName, Ref
-from reconciler.pipeline.model import Snapshot
-from reconciler.pipeline.render import Rendered
+from reconciler.pipeline.render import Rendered, Snapshot
 from reconciler.render.compute import compute_desired
 from reconciler.snapshot.model import FlavorKey, Observations, UsageKey
 from tests.builders import queue, quota, spec_of

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 from reconciler.cli.status_facts import controller_text, count_workloads, drain_state
 from reconciler.objects import ClusterName
-from reconciler.pipeline.model import Snapshot
-from reconciler.pipeline.render import Rendered
+from reconciler.pipeline.render import Rendered, Snapshot
 from reconciler.plan.make import Comparison
 from reconciler.plan.model import Plan, Waiting
 from reconciler.render.compute import compute_desired

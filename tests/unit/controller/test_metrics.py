@@ -11,8 +11,7 @@ from reconciler.controller.metrics import Metrics
 from reconciler.controller.revisions import GitState
 from reconciler.objects import ClusterName, Ref
 from reconciler.pipeline.load import Source, load_files, read_files
-from reconciler.pipeline.model import Snapshot
-from reconciler.pipeline.render import Rendered, render_offline
+from reconciler.pipeline.render import Rendered, Snapshot, render_offline
 from reconciler.plan.make import Comparison
 from reconciler.plan.model import Plan
 from reconciler.state.applyset import SetName

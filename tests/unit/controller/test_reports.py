@@ -9,8 +9,7 @@ from reconciler.controller.revisions import Followed
 from reconciler.controller.status import LONGEST, FleetStatus, Result, commit_statuses, failed_status, status_of
 from reconciler.kueue.kinds import GROUP
 from reconciler.objects import Check, ClusterName, PreflightIssue, Ref
-from reconciler.pipeline.model import Snapshot
-from reconciler.pipeline.render import Rendered
+from reconciler.pipeline.render import Rendered, Snapshot
 from reconciler.plan.make import Comparison
 from reconciler.plan.model import Action, Change, ClusterOutcome, Outcome, Plan, Reason
 from reconciler.render.compute import compute_desired

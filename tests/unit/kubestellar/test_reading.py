@@ -17,7 +17,7 @@ from reconciler.kubestellar.jobs import (
 )
 from reconciler.kubestellar.memory import ANNOTATION
 from reconciler.kubestellar.model import End, Placed, Progress
-from reconciler.kueue.resources import amount_of
+from reconciler.kueue.reading import amount_of
 from reconciler.objects import ClusterName, Manifest, Ref
 from reconciler.quantity import parse
 from reconciler.spec.kubestellar import JOB, KNOWN_KINDS, Collectors, DownsyncKind, PolicyShape

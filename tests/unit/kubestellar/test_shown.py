@@ -8,8 +8,7 @@ from reconciler.cli import execute
 from reconciler.cli.status import job_rows, jobs_text
 from reconciler.kubestellar.model import ObservedPlacements, Progress
 from reconciler.pipeline.load import Source, load_files, read_files
-from reconciler.pipeline.model import Snapshot
-from reconciler.pipeline.render import Rendered
+from reconciler.pipeline.render import Rendered, Snapshot
 from reconciler.render.model import Desired
 from tests.support import ROOT
 from tests.unit.kubestellar.queued_jobs import (

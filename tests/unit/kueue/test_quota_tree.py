@@ -16,7 +16,7 @@ from reconciler.kueue.quota_tree import (
     spread_usage,
     subtree_quota,
 )
-from reconciler.kueue.resources import UNLIMITED, add, amount_of, subtract
+from reconciler.kueue.reading import UNLIMITED, add, amount_of, subtract
 from tests.builders import cluster_queue, cohort, cpu_group, native
 
 PAIR = FlavorResource("default", "cpu")

@@ -5,8 +5,7 @@ import pytest
 from reconciler.multikueue.model import WorkerRemovals
 from reconciler.objects import ClusterName
 from reconciler.pipeline.compare import mark_incomplete
-from reconciler.pipeline.model import Snapshot
-from reconciler.pipeline.render import Rendered
+from reconciler.pipeline.render import Rendered, Snapshot
 from reconciler.render.compute import compute_desired
 from reconciler.snapshot.model import Observations
 from reconciler.state.applyset import Inventory

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from reconciler.objects import ClusterName, Manifest
-from reconciler.pipeline.model import Snapshot
-from reconciler.pipeline.render import Rendered, write_offline
+from reconciler.pipeline.render import Rendered, Snapshot, write_offline
 from reconciler.render.compute import compute_desired
 from reconciler.spec.enums import Drain, Role
 from reconciler.spec.files import FleetFiles

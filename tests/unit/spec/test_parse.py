@@ -5,9 +5,8 @@ import pytest
 
 from reconciler.objects import ClusterName
 from reconciler.quantity import Percent, Quantity, parse
-from reconciler.spec.document import Ignore
 from reconciler.spec.enums import CapacityPolicy, Drain, Policy
-from reconciler.spec.files import FleetFiles
+from reconciler.spec.files import FleetFiles, Ignore
 from reconciler.spec.model import AccessSpec, AdmissionCheck, ClusterSelector, FleetSpec, SecretRef
 from reconciler.spec.nats import TextRef
 from reconciler.spec.parse import parse_fleet

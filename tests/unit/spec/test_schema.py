@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from reconciler.spec.document import Document, field_text
+from reconciler.spec.files import Document, field_text
 from reconciler.spec.schema import FILES, check_schema, compile_schema, load_schema, schema_folder
 from reconciler.spec.schema_errors import find_violations
 from tests import fast_yaml

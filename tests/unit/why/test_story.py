@@ -9,11 +9,10 @@ from jsonschema import Draft202012Validator
 from reconciler.cli.why import exit_code
 from reconciler.objects import ClusterName
 from reconciler.spec.schema import schema_folder
-from reconciler.why.find import find_subjects, similar_names
 from reconciler.why.index import Stories, build_stories
 from reconciler.why.model import State, Story
 from reconciler.why.reason import first_line
-from reconciler.why.story import tell
+from reconciler.why.story import find_subjects, similar_names, tell
 from reconciler.why.text import stories_record, story_lines
 from tests.builders import (
     Document,
