@@ -16,7 +16,7 @@ from reconciler.kueue.kinds import (
     newest_served,
 )
 from reconciler.kueue.reading import QUEUE_LABEL, as_map, as_text, at
-from reconciler.kueue.rules import check_object
+from reconciler.kueue.rules.kinds import check_object
 from reconciler.kueue.rules.structure import RULES as SERVER_RULES
 from reconciler.kueue.rules.structure import RuleViolation
 from reconciler.lint.model import (

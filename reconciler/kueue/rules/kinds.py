@@ -1,13 +1,15 @@
-"""KF120 to KF171: ClusterQueues, Cohorts, ResourceFlavors, Topologies and MultiKueueClusters."""
+"""Every error of one manifest: KF120 to KF171 for ClusterQueues, Cohorts, ResourceFlavors, Topologies and the like."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from reconciler.kueue.kinds import KueueVersion
+from reconciler.kueue.fields import with_defaults
+from reconciler.kueue.kinds import KueueVersion, kind_of
 from reconciler.kueue.reading import LISTS, as_list, as_map, as_text, at, indexed, quantity_at
-from reconciler.kueue.rules.structure import RuleViolation
+from reconciler.kueue.rules.structure import RuleViolation, check_metadata, check_structure
 from reconciler.kueue.structure import problem_of_label_key, problem_of_label_value
+from reconciler.objects import Manifest
 from reconciler.quantity import ZERO, Quantity
 
 CONCURRENT_ADMISSION = "ConcurrentAdmission"
@@ -24,6 +26,40 @@ SMALLEST_WEIGHT = Quantity(1)
 SMALL_WEIGHT_REFUSED = (KueueVersion(0, 12, 10), KueueVersion(0, 13, 5), KueueVersion(0, 14))
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 HOSTNAME = "kubernetes.io/hostname"
+
+
+def check_object(
+    manifest: Manifest, version: KueueVersion, gates: frozenset[str] = frozenset()
+) -> tuple[RuleViolation, ...]:
+    """Return every error of one canonical manifest, for a cluster with this Kueue and these enabled feature gates.
+
+    A Workload is Kueue's own and is checked only if one of its fields depends on the release.
+    """
+    kind = kind_of(manifest)
+    if kind is None:
+        return ()
+    return (
+        *check_metadata(manifest, kind),
+        *check_structure(manifest, kind.name, version),
+        *_check_kind(kind.name, manifest, version, gates),
+    )
+
+
+def _check_kind(kind: str, manifest: Manifest, version: KueueVersion, gates: frozenset[str]) -> Iterator[RuleViolation]:
+    spec = at(with_defaults(manifest), "spec")
+    match kind:
+        case "ClusterQueue":
+            yield from check_cluster_queue(spec, version, gates)
+        case "Cohort":
+            yield from check_cohort(spec, version)
+        case "ResourceFlavor":
+            yield from check_flavor(spec)
+        case "Topology":
+            yield from check_topology(spec)
+        case "MultiKueueCluster":
+            yield from check_multikueue_cluster(spec)
+        case _:
+            return
 
 
 def check_cluster_queue(spec: Any, version: KueueVersion, gates: frozenset[str]) -> Findings:

@@ -8,7 +8,7 @@ import pytest
 from reconciler.clients.kubernetes import ApiServer
 from reconciler.kueue.conversion import CannotExpressError, to_version
 from reconciler.kueue.kinds import KINDS, KueueVersion, kind_of, newest_served, parse_version
-from reconciler.kueue.rules import check_object
+from reconciler.kueue.rules.kinds import check_object
 from reconciler.objects import ClusterName, Manifest
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.sandbox.programs import PROGRAMS

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from reconciler.clients.kubernetes import ApiServer
 from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.kinds import kind_of, parse_version
-from reconciler.kueue.rules import check_object
+from reconciler.kueue.rules.kinds import check_object
 from reconciler.lint.docs import example_of
 from reconciler.lint.model import Rule
 from reconciler.lint.run import RULES

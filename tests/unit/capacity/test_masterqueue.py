@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from reconciler.capacity.message import flavor_name
 from reconciler.errors import SpecError
 from reconciler.kueue.kinds import NEWEST
-from reconciler.kueue.rules import check_object
+from reconciler.kueue.rules.kinds import check_object
 from reconciler.kueue.structure import problem_of_name
 from reconciler.render.compute import compute_desired, compute_observed
 from reconciler.render.model import Desired, offline_api, written

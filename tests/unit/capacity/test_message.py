@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from reconciler.capacity.message import LARGEST, BadMessageError, problem_of_message, read_announcement
 from reconciler.kueue.kinds import NEWEST
-from reconciler.kueue.rules import check_object
+from reconciler.kueue.rules.kinds import check_object
 from tests.unit.capacity.ledgers import amounts
 
 

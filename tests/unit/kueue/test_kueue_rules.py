@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.kueue.kinds import KINDS, NEWEST, parse_version
-from reconciler.kueue.rules import check_object
+from reconciler.kueue.rules.kinds import check_object
 from reconciler.kueue.rules.structure import RULES
 from tests.builders import cpu_group
 from tests.unit.kueue.cases import BAD, GOOD

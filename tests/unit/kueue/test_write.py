@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from reconciler.kueue.conversion import CannotExpressError, to_canonical, to_version
 from reconciler.kueue.kinds import KIND_BY_NAME, KINDS, NEWEST, KueueVersion, parse_version, served_versions
-from reconciler.kueue.rules import check_object
+from reconciler.kueue.rules.kinds import check_object
 from reconciler.objects import Manifest
 from tests.builders import cpu_group
 from tests.unit.kueue.rule_case import case_cohort, case_object, case_queue
