@@ -7,6 +7,7 @@ the tree are not followed. A repository named by a URL is kept as a bare clone i
 import hashlib
 import os
 import re
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import reduce
@@ -227,6 +228,9 @@ class Repository:
         except _UNREADABLE as error:
             text = error.stderr if isinstance(error, GitCommandError) else str(error)
             reason = " ".join(text.replace("stderr:", "").split()).strip("' ")
+            if not reason and isinstance(error, GitCommandError) and error.status == -signal.SIGKILL:
+                # GitPython ends git after the timeout, and may forget to say so.
+                reason = f"git did not complete in {FETCH_SECONDS} secs"
             secrets = [part for part in (_before_last_at(self._source), _login(self._source)) if part]
             masked = _QUERY.sub("?***", reduce(lambda text, part: text.replace(part, "***"), secrets, reason))
             # Raised without its cause, which contains the command line and with it the password.

@@ -18,6 +18,8 @@ from git.exc import GitCommandError, InvalidGitRepositoryError
 
 BRANCHES_AND_TAGS = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
 POLL = 0.1
+# Seconds for the question whether a remote responds, which kfleet asks after a fetch that failed.
+_ANSWER_SECONDS = 30
 
 
 class Clone:
@@ -86,7 +88,7 @@ class Clone:
             try:
                 outside = self._with_environment(Repo.init(elsewhere, bare=True))
                 asked = ("--exit-code", "--end-of-options", self._source, ref)
-                outside.git.ls_remote(*asked, kill_after_timeout=self._seconds)
+                outside.git.ls_remote(*asked, kill_after_timeout=min(self._seconds, _ANSWER_SECONDS))
             except (GitCommandError, OSError):
                 return False
         return True

@@ -5,7 +5,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("loopback")
 
 @contextmanager
 def silent_server(folder: Path, *, has_tls: bool) -> Iterator[str]:
-    """The address of a server that takes a connection and then says nothing."""
+    """The address of a server that takes connections and then says nothing."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     pair = make_server_pair(make_authority("silent"), "127.0.0.1")
     (folder / "pair.pem").write_text(pair.certificate + pair.key)
@@ -28,13 +28,17 @@ def silent_server(folder: Path, *, has_tls: bool) -> Iterator[str]:
     taken: list[socket.socket] = []
 
     def take() -> None:
-        connection, _ = server.accept()
-        taken.append(context.wrap_socket(connection, server_side=True) if has_tls else connection)
+        # After a failed fetch git connects again, to learn whether the server or the clone is at fault.
+        with suppress(OSError):
+            while True:
+                connection, _ = server.accept()
+                taken.append(context.wrap_socket(connection, server_side=True) if has_tls else connection)
 
     with socket.create_server(("127.0.0.1", 0)) as server:
         thread = threading.Thread(target=take, daemon=True)
         thread.start()
         yield f"127.0.0.1:{server.getsockname()[1]}"
+        server.shutdown(socket.SHUT_RDWR)
         thread.join()
         for connection in taken:
             connection.close()
