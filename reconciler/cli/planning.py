@@ -17,7 +17,7 @@ from reconciler.pipeline.capacity import OBSERVE_FOR, ObserveOptions
 from reconciler.pipeline.compare import compare
 from reconciler.pipeline.effects import guard_disruption, observe_effects
 from reconciler.pipeline.load import Revision
-from reconciler.pipeline.observe import Connections, connect_once, connect_recorded, observe
+from reconciler.pipeline.observe import Connections, connect_once, connect_recorded, observe, observe_permissions
 from reconciler.pipeline.plan import WHOLE, Scope, plan, preflight
 from reconciler.pipeline.render import Rendered, render
 from reconciler.plan.make import Comparison
@@ -109,10 +109,11 @@ def plan_shown(
         for cluster in revision.spec.clusters:
             report(cluster.name, "observing")
         rendered = render(revision, observe(revision, connections, options, rotations=rotations))
+        rendered = observe_permissions(rendered, connections)
         if not rotations:  # a rotation does not wait for pools, so it has nothing to report about them
             tell_conditions(rendered)
         comparison = compare(rendered, connections, report, is_applying=is_applying)
-        issues = preflight(rendered, comparison.views, connections.clients, connections.opener)
+        issues = preflight(rendered, comparison.views)
         made = plan(rendered, comparison, issues, confirmed_deletes=confirmed_deletes, scope=scope)
         effects = observe_effects(rendered.spec, made, connections)
     guarded = guard_disruption(rendered.spec, made, effects, confirmed_evictions)

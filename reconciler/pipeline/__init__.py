@@ -8,5 +8,5 @@
     apply     clusters      ──► outcomes      the lease, the ledger, objects, ClusterMetrics
     report    pure          ──► health issues what does not work although it was written; `apply --wait` asks clusters
 
-`capacity` and `removal` hold the parts of `observe` that talk to message buses and to removed clusters.
+`capacity` and `objects` hold the parts of `observe` that talk to message buses, and that list queues and jobs.
 """

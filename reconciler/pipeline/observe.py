@@ -11,18 +11,20 @@ from reconciler.clients.access import open_cluster
 from reconciler.clients.kubernetes import TIMEOUT, ApiServer
 from reconciler.clients.recording import MISSING, AnswerMemory, RecordingConnection, replayed
 from reconciler.errors import ClusterError
-from reconciler.kubestellar.copies import observe_shape
+from reconciler.kubestellar.copies import look_at_inventory, observe_shape
 from reconciler.kubestellar.observe import observe_placements
 from reconciler.kueue_config.observe import observe_configurations
 from reconciler.multikueue.model import FormerJobs, WorkerRemovals
-from reconciler.multikueue.observe import observe_links
+from reconciler.multikueue.observe import ask_permissions, observe_links
 from reconciler.multikueue.observe_removal import RemovalQuestion, observe_former_jobs, observe_removals
 from reconciler.multikueue.removal import required_memberships
 from reconciler.objects import ClusterName, Gap
 from reconciler.pipeline.capacity import NOW, ObserveOptions, observe_sources, read_master_queues
 from reconciler.pipeline.load import Revision
-from reconciler.pipeline.render import Snapshot, with_capacity
+from reconciler.pipeline.render import Rendered, Snapshot, with_capacity
 from reconciler.plan.guards import find_moved
+from reconciler.plan.preflight import gather_facts, unlisted_permissions
+from reconciler.plan.rbac import with_answers
 from reconciler.snapshot.model import Observations
 from reconciler.snapshot.recording import ClusterRecording, Recording
 from reconciler.snapshot.replay import masked_answers
@@ -235,6 +237,23 @@ def observe(
     if placements:
         observations = replace(observations, downsynced=placements.downsynced)
     return Snapshot(spec=spec, probe=probe, observations=observations, capacity=capacity, placements=placements)
+
+
+def observe_permissions(rendered: Rendered, connections: Connections) -> Rendered:
+    """The second round, for preflight: what only the rendered objects tell.
+
+    kfleet asks about permissions that an API server could not list, and reads KubeStellar's inventory space.
+    """
+    spec, observed, clients = rendered.spec, rendered.snapshot, connections.clients
+    inventory = look_at_inventory(spec, clients, connections.opener) if clients else None
+    observed = replace(observed, inventory=inventory)
+    links, probe = observed.observations.links, observed.probe
+    if links and probe:
+        views = [view for name, view in probe.views.items() if name not in probe.shared.refused]
+        doubts = unlisted_permissions(gather_facts(spec, rendered.desired, views, links)).items()
+        allowed = {name: ask_permissions(clients[name], wanted) for name, wanted in doubts if name in clients}
+        observed = replace(observed, observations=replace(observed.observations, links=with_answers(links, allowed)))
+    return replace(rendered, snapshot=observed)
 
 
 def _without_moved(spec: FleetSpec, connections: Connections, probe: Probe) -> Connections:

@@ -9,23 +9,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
-from reconciler.clients.access import open_cluster
-from reconciler.clients.kubernetes import ApiServer
-from reconciler.kubestellar.copies import look_at_inventory
 from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.references import referrers
 from reconciler.multikueue.credentials import is_login
-from reconciler.multikueue.observe import ask_permissions, native_workers, sent_workers
-from reconciler.multikueue.preflight import PreflightFacts
 from reconciler.objects import ClusterName, Manifest, PreflightIssue, Ref
-from reconciler.pipeline.observe import Opener
 from reconciler.pipeline.render import Rendered
 from reconciler.plan.blocked import needs_of
 from reconciler.plan.guards import guard_deletes
 from reconciler.plan.make import Comparison, make_plan
 from reconciler.plan.model import Action, Change, ClusterPlan, Plan, Refusal, Refused
-from reconciler.plan.preflight import run_preflight, unlisted_permissions
-from reconciler.plan.rbac import with_answers
+from reconciler.plan.preflight import gather_facts, run_preflight
 from reconciler.spec.model import FleetSpec
 from reconciler.state.model import ClusterView
 
@@ -167,31 +160,10 @@ def plan(
     return scoped(made, scope, rendered.spec, comparison.views, confirmed_deletes)
 
 
-def preflight(
-    rendered: Rendered,
-    views: Sequence[ClusterView],
-    clients: Mapping[ClusterName, ApiServer] | None = None,
-    opener: Opener = open_cluster,
-) -> tuple[PreflightIssue, ...]:
-    """What will keep the fleet from working, by everything that was observed.
-
-    With `clients`, kfleet asks each API server about permissions that it could not list, and reads KubeStellar's
-    inventory space.
-    """
-    links, spec, probe = rendered.snapshot.observations.links, rendered.spec, rendered.snapshot.probe
-    inventory = look_at_inventory(spec, clients, opener) if clients else None
+def preflight(rendered: Rendered, views: Sequence[ClusterView]) -> tuple[PreflightIssue, ...]:
+    """What will keep the fleet from working, by everything that was observed."""
+    observed, probe = rendered.snapshot, rendered.snapshot.probe
     refused = probe.shared.refused if probe else {}
-    facts = PreflightFacts(
-        spec=spec,
-        desired=rendered.desired,
-        views=[view for view in views if view.name not in refused],
-        links=links,
-        workers=sent_workers(spec),
-        native=native_workers(spec),
-        inventory=inventory,
-    )
-    if clients and links:
-        doubts = unlisted_permissions(facts).items()
-        allowed = {name: ask_permissions(clients[name], wanted) for name, wanted in doubts if name in clients}
-        facts = replace(facts, links=with_answers(links, allowed))
-    return run_preflight(facts)
+    known = [view for view in views if view.name not in refused]
+    links = observed.observations.links
+    return run_preflight(gather_facts(rendered.spec, rendered.desired, known, links, observed.inventory))

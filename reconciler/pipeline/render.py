@@ -8,6 +8,7 @@ from reconciler.capacity.model import Condition, ObservedCapacity
 from reconciler.capacity.quota import count_capacities, count_pools, find_overcommit, find_silent
 from reconciler.errors import SpecError
 from reconciler.kubestellar.model import ObservedPlacements
+from reconciler.multikueue.model import ManagedClusters
 from reconciler.objects import ClusterName, Gap, Manifest, Ref
 from reconciler.pipeline.load import Revision
 from reconciler.render.compute import compute_desired, compute_observed
@@ -24,7 +25,8 @@ class Snapshot:
     """Everything that was observed in a run, beside the objects of the fleet themselves.
 
     `spec` is the spec of the revision with the MasterQueues of the manager. `probe` is the first answer of each
-    cluster: which API server it is, what it serves, and which objects the fleet has there.
+    cluster: which API server it is, what it serves, and which objects the fleet has there. `inventory` is KubeStellar's
+    list of clusters.
     """
 
     spec: FleetSpec
@@ -32,6 +34,7 @@ class Snapshot:
     observations: Observations = NOTHING_SEEN
     capacity: ObservedCapacity | None = None
     placements: ObservedPlacements | None = None
+    inventory: ManagedClusters | None = None
 
 
 def with_capacity(spec: FleetSpec, observations: Observations, capacity: ObservedCapacity | None) -> Observations:

@@ -15,8 +15,7 @@ from reconciler.pipeline.capacity import ObserveOptions
 from reconciler.pipeline.compare import Report, compare
 from reconciler.pipeline.load import Revision
 from reconciler.pipeline.objects import observe_fleet_objects
-from reconciler.pipeline.observe import Connections, Recorder, connect, observe
-from reconciler.pipeline.plan import preflight
+from reconciler.pipeline.observe import Connections, Recorder, connect, observe, observe_permissions
 from reconciler.pipeline.render import render
 from reconciler.snapshot.recording import ClusterRecording, Recording
 from reconciler.spec.model import Cluster, FleetSpec
@@ -42,8 +41,8 @@ def take_snapshot(revision: Revision, timeout: timedelta, options: ObserveOption
     recorder = Recorder(timeout, is_read_only=True)
     with closing(connect(revision.spec, opener=recorder.open)) as connections:
         rendered = render(revision, observe(revision, connections, options, is_thorough=True))
+        rendered = observe_permissions(rendered, connections)
         comparison = compare(rendered, connections, report)
-        preflight(rendered, comparison.views, connections.clients, connections.opener)
         live_fleet(rendered.spec, connections)
         seen = observe_fleet_objects(rendered.spec, connections)
         _list_more(rendered.spec, connections)

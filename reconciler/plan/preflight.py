@@ -7,12 +7,14 @@ from reconciler.kueue.configuration import QUOTA_AUTOMATION, KueueSettings
 from reconciler.kueue.frameworks import is_allowed
 from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.reading import at
-from reconciler.multikueue.model import Permission
+from reconciler.multikueue.model import Links, ManagedClusters, Permission
+from reconciler.multikueue.observe import native_workers, sent_workers
 from reconciler.multikueue.preflight import PreflightFacts, Worker, check_native_connections, check_worker, listed
 from reconciler.objects import Check, ClusterName, Manifest, PreflightIssue
 from reconciler.plan.rbac import given, held_rules, lacking, named, needed
+from reconciler.render.model import Desired
 from reconciler.spec.kubestellar import ADMISSION_GROUP, CLUSTER_LABEL, PLACED_LABEL
-from reconciler.spec.model import Cluster
+from reconciler.spec.model import Cluster, FleetSpec
 from reconciler.spec.places import downsynced_by
 from reconciler.state.model import ClusterView
 
@@ -144,6 +146,24 @@ def _check_escalation(cluster: Cluster, rules: Sequence[Manifest], missing: list
         problem = f"kfleet may not grant the manager's account permissions that it lacks itself: {listed(missing)}"
         remedy = f"grant these to kfleet's account, or {' and '.join(verbs)} on clusterroles"
         yield PreflightIssue(cluster.name, Check.RIGHTS, problem, remedy)
+
+
+def gather_facts(
+    spec: FleetSpec,
+    desired: Desired,
+    views: Sequence[ClusterView],
+    links: Links | None,
+    inventory: ManagedClusters | None = None,
+) -> PreflightFacts:
+    return PreflightFacts(
+        spec=spec,
+        desired=desired,
+        views=views,
+        links=links,
+        workers=sent_workers(spec),
+        native=native_workers(spec),
+        inventory=inventory,
+    )
 
 
 def run_preflight(facts: PreflightFacts) -> tuple[PreflightIssue, ...]:

@@ -22,7 +22,7 @@ from reconciler.pipeline.compare import compare
 from reconciler.pipeline.effects import observe_effects
 from reconciler.pipeline.load import Revision
 from reconciler.pipeline.objects import observe_fleet_objects
-from reconciler.pipeline.observe import Connections, observe
+from reconciler.pipeline.observe import Connections, observe, observe_permissions
 from reconciler.pipeline.plan import plan, preflight
 from reconciler.pipeline.render import Rendered, render
 from reconciler.plan.model import Action, Cause, Change, Plan
@@ -209,9 +209,9 @@ class Planner:
 
 def make_page_plan(revision: Revision, open_: Open, options: ObserveOptions) -> PlanMade:
     with closing(open_(revision.spec)) as connections:
-        rendered = render(revision, observe(revision, connections, options))
+        rendered = observe_permissions(render(revision, observe(revision, connections, options)), connections)
         comparison = compare(rendered, connections)
-        issues = preflight(rendered, comparison.views, connections.clients, connections.opener)
+        issues = preflight(rendered, comparison.views)
         made = plan(rendered, comparison, issues)
         effects = observe_effects(rendered.spec, made, connections)
     return PlanMade(plan=made, rendered=rendered, made_at=datetime.now(UTC), effects=effects)

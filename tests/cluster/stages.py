@@ -5,7 +5,7 @@ from reconciler.pipeline.apply import apply
 from reconciler.pipeline.capacity import NOW, ObserveOptions
 from reconciler.pipeline.compare import compare
 from reconciler.pipeline.load import Revision
-from reconciler.pipeline.observe import Connections, observe
+from reconciler.pipeline.observe import Connections, observe, observe_permissions
 from reconciler.pipeline.plan import plan, preflight
 from reconciler.pipeline.render import Rendered, render, render_offline
 from reconciler.plan.model import ClusterOutcome, Plan
@@ -19,9 +19,9 @@ def observe_fleet(
 
 def plan_fleet(fleet: Revision | Rendered, connections: Connections, *, is_applying: bool = False) -> Plan:
     """A revision is planned as it is rendered without observations."""
-    rendered = _rendered(fleet)
+    rendered = observe_permissions(_rendered(fleet), connections)
     comparison = compare(rendered, connections, is_applying=is_applying)
-    return plan(rendered, comparison, preflight(rendered, comparison.views, connections.clients))
+    return plan(rendered, comparison, preflight(rendered, comparison.views))
 
 
 def apply_fleet(

@@ -11,7 +11,7 @@ from reconciler.multikueue.model import Permission
 from reconciler.multikueue.observe import RULES_REVIEW, ask_permissions
 from reconciler.objects import Check, ClusterName, Manifest, PreflightIssue
 from reconciler.pipeline.compare import observe_objects
-from reconciler.pipeline.observe import Connections
+from reconciler.pipeline.observe import Connections, observe_permissions
 from reconciler.pipeline.plan import preflight
 from tests.builders import flavor, open_queue
 from tests.cluster.live_fleet import SYSTEM, LiveFleet
@@ -93,4 +93,5 @@ def test_rights_that_only_a_review_shows_are_reported(
 def preflight_issues(live_fleet: LiveFleet, server: UnsureServer) -> tuple[PreflightIssue, ...]:
     connections = Connections({NAME: server})
     computed = observe_fleet(live_fleet.computed(), connections, is_thorough=True)
-    return preflight(computed, observe_objects(computed, connections), connections.clients)
+    computed = observe_permissions(computed, connections)
+    return preflight(computed, observe_objects(computed, connections))
