@@ -96,26 +96,11 @@ def _is_done(name: ClusterName, outcomes: Mapping[ClusterName, ClusterOutcome]) 
 
 
 def _why_later(plan: Plan, manager: ClusterName | None, outcomes: Mapping[ClusterName, ClusterOutcome]) -> str:
-    """Why nothing may be deleted on workers: a manager that was not changed as planned may still need it."""
+    """Why nothing may be deleted on workers: by the plan, or because a change of the manager failed."""
     if manager is None:
         return ""
-    part = next((entry for entry in plan.clusters if entry.name == manager), None)
-    if part is None:
-        return f"{manager} could not be observed"
-    if manager not in outcomes:
-        return f"the changes of {manager} were refused"
-    if not outcomes[manager].may_delete:
-        return f"not all changes of {manager} were made"
-    refusal = next((refusal for refusal in plan.refusals if refusal.cluster == manager), None)
-    if refusal is not None:
-        return f"{refusal.ref} is refused"
-    held = next((change for change in part.changes if _is_blocked(change)), None)
-    return f"{held.ref} is held: {held.reason}" if held else ""
-
-
-def _is_blocked(change: Change) -> bool:
-    is_unseen_config = change.reason is Reason.UNSEEN and change.ref.kind == "MultiKueueConfig"
-    return change.reason in {Reason.SUSPENDED, Reason.WRITTEN_BACK} or is_unseen_config
+    is_changed = manager in outcomes and outcomes[manager].may_delete
+    return plan.why_workers_keep(manager) or ("" if is_changed else f"not all changes of {manager} were made")
 
 
 class _Work:

@@ -106,6 +106,12 @@ class Change(NamedTuple):
     rollout: Rollout | None = None
 
     @property
+    def is_awaited_by_workers(self) -> bool:
+        """Whether this change of the manager, which is held, has to be made before workers lose objects."""
+        is_unseen_config = self.reason is Reason.UNSEEN and self.ref.kind == "MultiKueueConfig"
+        return self.reason in {Reason.SUSPENDED, Reason.WRITTEN_BACK} or is_unseen_config
+
+    @property
     def is_unfinished_removal(self) -> bool:
         """Whether an object that must be deleted, for good or to be created again, still exists after this plan."""
         if self.action is Action.HOLD and self.reason is Reason.IN_USE:
@@ -229,6 +235,19 @@ class Plan:
         """Whether nothing may be deleted from a cluster, because the plan has too many deletes."""
         kept = {refusal.cluster for refusal in self.refusals if refusal.reason is Refused.TOO_MANY}
         return not kept.isdisjoint({None, cluster})
+
+    def why_workers_keep(self, manager: ClusterName) -> str:
+        """Why nothing may be deleted on workers: a manager that is not changed as planned may still need it."""
+        part = next((entry for entry in self.clusters if entry.name == manager), None)
+        if part is None:
+            return f"{manager} could not be observed"
+        if self.is_refused(manager):
+            return f"the changes of {manager} were refused"
+        refusal = next((refusal for refusal in self.refusals if refusal.cluster == manager), None)
+        if refusal is not None:
+            return f"{refusal.ref or f'the deletion of objects of {manager}'} is refused"
+        held = next((change for change in part.changes if change.is_awaited_by_workers), None)
+        return f"{held.ref} is held: {held.reason}" if held else ""
 
     @property
     def unfinished_removals(self) -> tuple[Change, ...]:

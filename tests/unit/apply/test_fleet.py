@@ -8,7 +8,6 @@ import pytest
 from reconciler.apply.fleet import (
     _finish,
     _finish_later,
-    _is_blocked,
     _why_later,
     _without_early,
     _without_removals,
@@ -59,10 +58,10 @@ def test_without_removals_nothing_goes_or_begins_to(action: Action, reason: Reas
         (Reason.IN_USE, "MultiKueueConfig", False),
     ],
 )
-def test_change_of_the_manager_is_blocked_where_workers_must_wait(
+def test_change_of_the_manager_is_awaited_where_workers_must_wait(
     reason: Reason, kind: str, *, is_put_off: bool
 ) -> None:
-    assert _is_blocked(change(Action.HOLD, reason, kind=kind)) is is_put_off
+    assert change(Action.HOLD, reason, kind=kind).is_awaited_by_workers is is_put_off
 
 
 def why(*changes: Change, outcome: ClusterOutcome | None = DONE, refusals: tuple[Refusal, ...] = ()) -> str:
@@ -74,7 +73,9 @@ def test_workers_wait_for_a_manager_that_was_not_changed_as_planned() -> None:
     held = change(Action.HOLD, Reason.SUSPENDED)
     refusals = tuple(Refusal(Refused.MOVED, "", name, ref("night", name)) for name in (EAST, HUB))
     assert why(UPDATE) == ""
-    assert why(outcome=None) == "the changes of hub were refused"
+    assert why(refusals=(Refusal(Refused.MOVED, "", HUB),)) == "the changes of hub were refused"
+    assert why(refusals=(Refusal(Refused.TOO_MANY, "", HUB),)) == "the deletion of objects of hub is refused"
+    assert why(outcome=None) == "not all changes of hub were made"
     assert why(outcome=FAILED) == "not all changes of hub were made"
     assert why(UPDATE, refusals=refusals[:1]) == ""
     assert why(UPDATE, refusals=refusals) == "hub/ClusterQueue/night is refused"
