@@ -100,3 +100,25 @@ class PreflightIssue:
 
     def __str__(self) -> str:
         return f"{self.cluster}: {self.check}: {self.problem}; {self.remedy}"
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKind:
+    """One kind in a server's discovery."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    is_namespaced: bool
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def collection(self, namespace: str = "") -> str:
+        root = f"/apis/{self.api_version}" if self.group else f"/api/{self.version}"
+        return f"{root}/namespaces/{namespace}/{self.plural}" if namespace else f"{root}/{self.plural}"
+
+    def path(self, namespace: str, name: str) -> str:
+        return f"{self.collection(namespace if self.is_namespaced else '')}/{name}"

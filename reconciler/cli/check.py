@@ -10,7 +10,6 @@ import click
 from reconciler.admission.decide import check as check_submission
 from reconciler.admission.jobs import read_submission
 from reconciler.admission.model import Answer, Checked, Verdict
-from reconciler.admission.observe import live_fleet
 from reconciler.admission.state import FleetState, offline_fleet
 from reconciler.cli.options import load_or_stop, read_recording, snapshot_option, source_options, timeout_option
 from reconciler.cli.output import paint
@@ -18,6 +17,7 @@ from reconciler.cli.planning import opened
 from reconciler.errors import ExitCode, SourceLocation
 from reconciler.flux.minicluster import to_current
 from reconciler.objects import ClusterName, Manifest
+from reconciler.pipeline.admission import live_fleet
 from reconciler.pipeline.load import Revision, Source
 from reconciler.pipeline.render import render_offline
 from reconciler.snapshot.recording import Recording

@@ -11,12 +11,12 @@ from reconciler.cli.options import read_recording, recorded_capacity
 from reconciler.cli.output import paint
 from reconciler.diff.model import FleetDiff
 from reconciler.diff.record import diff_record
-from reconciler.diff.revisions import Range, diff_revisions
 from reconciler.diff.text import diff_markdown, diff_text
 from reconciler.errors import ExitCode
 from reconciler.objects import Manifest, Ref
 from reconciler.pipeline.load import Revision, Source
 from reconciler.pipeline.render import render_offline
+from reconciler.pipeline.revisions import Range, diff_revisions
 
 
 @click.command()

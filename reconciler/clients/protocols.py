@@ -13,34 +13,12 @@ from reconciler.errors import ClusterError
 from reconciler.kueue.kinds import GROUP, KIND_BY_NAME
 from reconciler.kueue.reading import as_list, as_text, at
 from reconciler.multikueue.token import ApiEndpoint
-from reconciler.objects import ClusterName, Manifest
+from reconciler.objects import ApiKind, ClusterName, Manifest
 
 VERSIONS = ("v1beta2", "v1beta1")
 # Served for kinds that kfleet does not list: not a newer Kueue.
 _OLDER = ("v1alpha1",)
 NOT_FOUND = 404
-
-
-@dataclass(frozen=True, slots=True)
-class ApiKind:
-    """One kind in a server's discovery."""
-
-    group: str
-    version: str
-    kind: str
-    plural: str
-    is_namespaced: bool
-
-    @property
-    def api_version(self) -> str:
-        return f"{self.group}/{self.version}" if self.group else self.version
-
-    def collection(self, namespace: str = "") -> str:
-        root = f"/apis/{self.api_version}" if self.group else f"/api/{self.version}"
-        return f"{root}/namespaces/{namespace}/{self.plural}" if namespace else f"{root}/{self.plural}"
-
-    def path(self, namespace: str, name: str) -> str:
-        return f"{self.collection(namespace if self.is_namespaced else '')}/{name}"
 
 
 class ClusterClient(Protocol):

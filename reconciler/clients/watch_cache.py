@@ -15,10 +15,9 @@ from typing import Any
 
 from reconciler.clients.kubeconfig import ClusterLogin
 from reconciler.clients.kubernetes import TIMEOUT, ApiServer
-from reconciler.clients.protocols import ApiKind
 from reconciler.clients.watch_stream import Collection, Stream, collection_of
 from reconciler.errors import ClusterError
-from reconciler.objects import ClusterName, Manifest
+from reconciler.objects import ApiKind, ClusterName, Manifest
 
 log = logging.getLogger(__name__)
 

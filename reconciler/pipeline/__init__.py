@@ -9,4 +9,5 @@
     report    pure          ──► health issues what does not work although it was written; `apply --wait` asks clusters
 
 `capacity` and `objects` hold the parts of `observe` that talk to message buses, and that list queues and jobs.
+`admission` reads for `kfleet check --live`, `contexts` reads clusters without a fleet, `revisions` reads two commits.
 """

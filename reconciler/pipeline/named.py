@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from reconciler.admission.jobs import FORMS
-from reconciler.clients.protocols import ApiKind, ClusterClient
+from reconciler.clients.protocols import ClusterClient
 from reconciler.errors import ClusterError
-from reconciler.objects import ClusterName, Manifest
+from reconciler.objects import ApiKind, ClusterName, Manifest
 from reconciler.snapshot.model import FleetObjects, KindKey
 from reconciler.state.observe import by_kind
 

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from reconciler.clients.protocols import ApiKind, ClusterClient
+from reconciler.clients.protocols import ClusterClient
 from reconciler.errors import ClusterError
 from reconciler.kueue.configuration import CONFIG_KEY
 from reconciler.kueue.kinds import GROUP, KINDS
 from reconciler.kueue.reading import as_list, as_text, at
 from reconciler.kueue_config.observe import CONFIG_MAP, find_configuration, find_deployment, release_of
-from reconciler.objects import ClusterName, Gap, Manifest, group_of
+from reconciler.objects import ApiKind, ClusterName, Gap, Manifest, group_of
 from reconciler.pipeline.observe import Connections
 from reconciler.snapshot.model import ClusterObjects, FleetObjects, KindKey
 from reconciler.spec.model import Cluster, FleetSpec

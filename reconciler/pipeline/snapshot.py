@@ -7,10 +7,10 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from reconciler.admission.observe import live_fleet
 from reconciler.capacity.codec import look_record
 from reconciler.errors import ClusterError
 from reconciler.objects import ClusterName, Gap
+from reconciler.pipeline.admission import live_fleet
 from reconciler.pipeline.capacity import ObserveOptions
 from reconciler.pipeline.compare import Report, compare
 from reconciler.pipeline.load import Revision

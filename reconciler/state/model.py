@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from reconciler.clients.protocols import ApiKind
-from reconciler.objects import ClusterName, Gap, Manifest, Ref
+from reconciler.objects import ApiKind, ClusterName, Gap, Manifest, Ref
 from reconciler.render.model import DesiredObject
 from reconciler.state.applyset import Inventory, SetName
 from reconciler.state.manual_edits import Unnamed

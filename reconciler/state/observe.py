@@ -5,12 +5,12 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from reconciler.clients.protocols import ApiKind, ClusterClient
+from reconciler.clients.protocols import ClusterClient
 from reconciler.errors import ClusterError
 from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.references import REFERRERS
 from reconciler.kueue.workloads import is_opening
-from reconciler.objects import IDENTITY, ClusterName, Gap, Manifest, Ref, without_status_owners
+from reconciler.objects import IDENTITY, ApiKind, ClusterName, Gap, Manifest, Ref, without_status_owners
 from reconciler.plan.servers import SharedServers, find_shared_servers
 from reconciler.render.model import DesiredObject
 from reconciler.render.running import begins_to_evict, drops_flavor, keep_used_flavors, with_evicted

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.admission.observe import ObservedAdmission, observe_admission
 from reconciler.clients.kubernetes import ApiServer
 from reconciler.kueue.kinds import KINDS
+from reconciler.pipeline.admission import ObservedAdmission, observe_admission
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.spec.model import Cluster
 from tests import fast_yaml

@@ -9,8 +9,8 @@ import pytest
 
 from reconciler.clients.kubeconfig import ClusterLogin
 from reconciler.clients.kubernetes import ApiServer
-from reconciler.clients.protocols import ApiKind
 from reconciler.kueue.kinds import CANONICAL, GROUP
+from reconciler.objects import ApiKind
 from reconciler.render.compute import compute_desired
 from reconciler.state.dry_run import PARALLEL, mark_unanswered, predict, prepare
 from reconciler.state.model import ClusterView, Prediction

@@ -8,7 +8,7 @@ import pytest
 from reconciler.apply import objects
 from reconciler.apply.fleet import apply_plan
 from reconciler.apply.retry import RetryPolicy
-from reconciler.clients.protocols import ApiKind
+from reconciler.objects import ApiKind
 from reconciler.render.model import WAVES
 from tests.builders import Document, flavor, main_tenant, native, open_queue, sent_queue, team_documents
 from tests.cluster.apply.recording import Log, record

@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.clients.protocols import ApiKind
 from reconciler.kueue_config.model import SeenConfiguration
-from reconciler.objects import ClusterName
+from reconciler.objects import ApiKind, ClusterName
 from reconciler.plan.make import Comparison, make_plan
 from reconciler.plan.model import Plan, Refused
 from reconciler.render.compute import compute_desired

@@ -2,10 +2,9 @@
 
 from dataclasses import replace
 
-from reconciler.clients.protocols import ApiKind
 from reconciler.kubestellar.model import Verb
 from reconciler.kueue_config.model import SeenConfiguration
-from reconciler.objects import ClusterName, Ref
+from reconciler.objects import ApiKind, ClusterName, Ref
 from reconciler.plan.make import Comparison, make_plan
 from reconciler.plan.model import Refused
 from reconciler.render.compute import compute_desired

@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from reconciler.clients.protocols import ApiKind
 from reconciler.kueue.configuration import KueueSettings
 from reconciler.kueue.frameworks import worker_rules
 from reconciler.multikueue.model import ClusterFacts, Links, ManagedClusters, Permission
 from reconciler.multikueue.observe import native_workers
 from reconciler.multikueue.preflight import PreflightFacts
 from reconciler.multikueue.token import ApiEndpoint, SeenCredential, Token
-from reconciler.objects import Check, ClusterName, Manifest, PreflightIssue, Ref
+from reconciler.objects import ApiKind, Check, ClusterName, Manifest, PreflightIssue, Ref
 from reconciler.plan.model import Plan
 from reconciler.plan.preflight import run_preflight, unlisted_permissions
 from reconciler.plan.rbac import with_answers

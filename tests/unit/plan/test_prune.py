@@ -2,8 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.clients.protocols import ApiKind
-from reconciler.objects import Gap, Manifest
+from reconciler.objects import ApiKind, Gap, Manifest
 from reconciler.plan.model import Action, Change, Plan, Reason
 from reconciler.plan.prune import members_of, plan_prune
 from reconciler.render.compute import compute_desired

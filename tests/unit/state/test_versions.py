@@ -4,8 +4,8 @@ from itertools import permutations
 
 import pytest
 
-from reconciler.clients.protocols import ApiKind
 from reconciler.kueue.kinds import GROUP
+from reconciler.objects import ApiKind
 from reconciler.state.observe import by_kind
 
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from reconciler.admission.jobs import downsynced_frameworks
 from reconciler.admission.state import AdmissionFacts, ClusterState, FleetState, admission_settings, build_state
-from reconciler.clients.protocols import ApiKind, ClusterClient
+from reconciler.clients.protocols import ClusterClient
 from reconciler.errors import ClusterError
 from reconciler.kueue.configuration import (
     CONFIG_KEY,
@@ -20,7 +20,7 @@ from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.kinds import GROUP, KIND_BY_NAME, Kind, first_version
 from reconciler.kueue.reading import as_text, at
 from reconciler.kueue_config.observe import CONFIG_MAP, find_configuration, find_deployment, release_of
-from reconciler.objects import ClusterName, Manifest
+from reconciler.objects import ApiKind, ClusterName, Manifest
 from reconciler.pipeline.observe import Connections
 from reconciler.spec.enums import Role
 from reconciler.spec.model import Cluster, FleetSpec
