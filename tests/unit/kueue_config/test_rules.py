@@ -33,7 +33,7 @@ OWN = "add matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn
         (
             "0.16",
             {"metrics": {"localQueueMetrics": {"enable": True}}},
-            ["metrics.localQueueMetrics: this Kueue does not have the field, which was added in 0.19"],
+            ["metrics.localQueueMetrics: this Kueue does not have the field, which was added in 0.17"],
         ),
         (
             "0.14",
@@ -54,6 +54,19 @@ OWN = "add matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn
             "0.19",
             {"managedJobsNamespaceSelector": {"matchExpressions": [{"key": "team", "operator": "Exists"}]}},
             [],
+        ),
+        ("0.17", {"integrations": {"frameworks": ["ray.io/rayservice", "sparkoperator.k8s.io/sparkapplication"]}}, []),
+        ("0.17", {"metrics": {"customLabels": [{"name": "team"}], "localQueueMetrics": {"enable": True}}}, []),
+        (
+            "0.17",
+            {"metrics": {"customLabels": [{"name": "team", "sourceKind": "Workload"}]}},
+            ["metrics.customLabels[0].sourceKind: this Kueue does not have the field, which was added in 0.19"],
+        ),
+        ("0.18", {"resources": {"quotaCheckStrategy": "IgnoreUndeclared"}, "visibilityServer": {"bindPort": 9}}, []),
+        (
+            "0.17",
+            {"resources": {"quotaCheckStrategy": "IgnoreUndeclared"}},
+            ["resources.quotaCheckStrategy: this Kueue does not have the field, which was added in 0.18"],
         ),
         (
             "0.19",
