@@ -35,6 +35,7 @@ A feature has a room of its own, with the same file names inside (observe, rende
 | `multikueue` | queues that MultiKueue dispatches, credentials of the workers, removal of workers |
 | `kubestellar` | queues whose jobs KubeStellar downsyncs, and where each job goes |
 | `kueue_config` | Kueue's own Configuration, and its rollout |
+| `kueue_install` | Kueue itself: which release runs on which cluster, and how the next one gets there |
 | `skypilot`, `flux`, `monitoring` | what these systems need beside queues |
 | `importer` | a fleet from what live clusters have, and the proof that it changes nothing |
 | `uninstall` | the end of a fleet: its objects released or deleted |

@@ -110,7 +110,7 @@ def _restart(client: ClusterClient, rollout: Rollout, patch: str | None, retries
     why = ""
     while time.monotonic() < deadline:
         deployment, _ = with_retries(lambda: client.get(path), retries)
-        if _is_ready(deployment):
+        if is_rolled_out(deployment):
             return ""
         why = _why_not(client, deployment, mark) or why
         if _is_hopeless(why):
@@ -132,7 +132,7 @@ def _mark(now: str, patch: str | None) -> Manifest:
     return {"spec": {"template": {"metadata": {"annotations": {RESTARTED: now, APPLIED: patch}}}}}
 
 
-def _is_ready(deployment: Mapping[str, Any]) -> bool:
+def is_rolled_out(deployment: Mapping[str, Any]) -> bool:
     """Like `kubectl rollout status`: all pods are updated and available, and no old pod is left."""
     wanted, status = deployment["spec"].get("replicas", 1), deployment.get("status") or {}
     counts = {status.get(name, 0) for name in ("replicas", "updatedReplicas", "availableReplicas")}
@@ -148,10 +148,10 @@ def _why_not(client: ClusterClient, deployment: Mapping[str, Any], mark: str) ->
     except ClusterError:
         return ""
     fresh = [pod for pod in pods if (pod["metadata"].get("annotations") or {}).get(RESTARTED) == mark]
-    return next(filter(None, (_complaint(pod) for pod in fresh)), "")
+    return next(filter(None, (find_complaint(pod) for pod in fresh)), "")
 
 
-def _complaint(pod: Mapping[str, Any]) -> str:
+def find_complaint(pod: Mapping[str, Any]) -> str:
     for container in (pod.get("status") or {}).get("containerStatuses") or ():
         waiting = (container.get("state") or {}).get("waiting") or {}
         last = (container.get("lastState") or {}).get("terminated") or {}

@@ -35,6 +35,7 @@ COMMANDS: Mapping[str, str] = {
     "get": "Show clusters, queues, cohorts, jobs, pools or tenants of the fleet as they are now.",
     "import": "Write a fleet from what live clusters have, so that applying it changes no spec.",
     "init": "Write a small starting fleet for the clusters of a kubeconfig.",
+    "kueue": "Install and upgrade Kueue itself, cluster by cluster, with helm.",
     "observe": "Show observed capacity per source, its age, and the quotas derived from it.",
     "plan": "Show what would change on the clusters and why; write nothing.",
     "preflight": "Report what prevents the fleet from working on its clusters, and how to fix it.",

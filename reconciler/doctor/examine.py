@@ -1,7 +1,4 @@
-"""The rules of `kfleet validate`, on what really is on the clusters: each object as a native document of its own.
-
-Kueue 0.20 was not read in its sources. What is said about it is what its release notes say.
-"""
+"""The rules of `kfleet validate`, on what really is on the clusters: each object as a native document of its own."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
@@ -19,9 +16,17 @@ from reconciler.importer.collect import FoundRoles, live_objects
 from reconciler.importer.files import FOLDER, FileTexts, clusters_text, file_texts, fleet_text, located
 from reconciler.importer.model import ImportRequest, LiveObject, WrittenDocument
 from reconciler.importer.shapes import native_document
-from reconciler.kueue.configuration import ConfigurationError, check_configuration, read_configuration, refused_gates
+from reconciler.kueue.configuration import ConfigurationError
 from reconciler.kueue.kinds import GROUP, KIND_BY_NAME, NEWEST, KueueVersion, served_versions
-from reconciler.kueue.reading import as_map
+from reconciler.kueue.releases import (
+    BROKEN_REMEDY,
+    REWRITE,
+    WITHOUT_V1BETA1,
+    broken_text,
+    start_problems,
+    stored_text,
+    versions_that_go,
+)
 from reconciler.lint.model import Finding, Severity
 from reconciler.lint.run import lint
 from reconciler.objects import ClusterName, Gap
@@ -34,10 +39,7 @@ from reconciler.spec.parse import parse_fleet
 # Said by the other checks, which know the live state: flavors and nodes, LocalQueues, conditions, MultiKueue.
 _SAID_ELSEWHERE = frozenset(("KF052", "KF055", "KF056", "KF057"))
 _ABOUT_FILES = "KF2"
-WITHOUT_V1BETA1 = KueueVersion(0, 20)
 _OLD = "v1beta1"
-# After an upgrade to these the API server cannot watch: the definitions name a conversion webhook that is gone.
-_BROKEN = (KueueVersion(0, 20, 0), KueueVersion(0, 20, 5))
 # What the live state says, and the rules that say the same of the documents.
 _SAME: Mapping[str, frozenset[str]] = {
     "queue-inactive": frozenset(("KF033", "KF045", "KF046", "KF050", "KF051", "KF060")),
@@ -120,13 +122,9 @@ def check_upgrades(facts: DoctorFacts) -> Iterator[Diagnostic]:
         is_asked = facts.target is not None
         yield from _check_stored(facts, cluster, target, is_asked=is_asked)
         yield from _check_configuration(cluster, target, is_asked=is_asked)
-        if is_asked and _BROKEN[0] <= target <= _BROKEN[1] and target.patch:
-            yield _of(
-                cluster, "upgrade-release", Urgency.WARNING, "", _BROKEN_TEXT.format(target), "use 0.20.6 or newer"
-            )
-
-
-_BROKEN_TEXT = "Kueue {}: the API server's watch cache fails for queues and workloads after the upgrade to it"
+        # `0.20` asks for any release of that minor one.
+        if is_asked and target.patch and (text := broken_text(target)):
+            yield _of(cluster, "upgrade-release", Urgency.WARNING, "", text, BROKEN_REMEDY)
 
 
 def _check_stored(
@@ -136,16 +134,14 @@ def _check_stored(
         kind = KIND_BY_NAME.get(name)
         known = served_versions(kind, min(target, NEWEST)) if kind else versions.served
         kept = [version for version in known if version != _OLD or target < WITHOUT_V1BETA1]
-        if going := [version for version in versions.stored if version not in kept]:
+        if going := versions_that_go(versions.stored, kept):
             yield _of(
                 cluster,
                 "stored-versions",
                 Urgency.ERROR if is_asked else Urgency.WARNING,
                 f"CustomResourceDefinition/{kind.plural if kind else name}.{GROUP}",
-                f"objects may be stored as {', '.join(going)}, which Kueue {target} no longer serves: "
-                "they could not be read any more",
-                "write every object once (kubectl get … -o json | kubectl replace -f -), then remove the version from "
-                "status.storedVersions",
+                stored_text(going, target),
+                REWRITE,
             )
 
 
@@ -155,16 +151,10 @@ def _check_configuration(cluster: ClusterObjects, target: KueueVersion, *, is_as
     severity = Urgency.ERROR if is_asked else Urgency.WARNING
     subject = "ConfigMap/Configuration of Kueue"
     try:
-        content = read_configuration(cluster.configuration)
+        for problem in start_problems(cluster.configuration, target):
+            yield _of(cluster, problem.code, severity, subject, problem.message, problem.remedy)
     except ConfigurationError as error:
         yield _of(cluster, "configuration", Urgency.ERROR, subject, str(error), "")
-        return
-    for violation in check_configuration(content, target):
-        message = f"Kueue {target} does not start: {violation.field}: {violation.problem}"
-        yield _of(cluster, "configuration", severity, subject, message, violation.hint)
-    for problem in refused_gates(as_map(content.get("featureGates")), target):
-        message = f"Kueue {target} does not start: {problem}"
-        yield _of(cluster, "feature-gate", severity, subject, message, "remove it before the upgrade")
 
 
 def _of(cluster: ClusterObjects, code: str, severity: Urgency, subject: str, message: str, remedy: str) -> Diagnostic:

@@ -30,7 +30,7 @@ from reconciler.state.values import digest
 # Before all other waves: what Kueue accepts may depend on its Configuration.
 WAVE = -1
 # These tools revert the whole ConfigMap as soon as it changes; Helm alone writes it only with the next upgrade.
-_GITOPS_TRACKERS = {
+GITOPS_TRACKERS = {
     "argocd.argoproj.io/tracking-id": "Argo CD",
     "kustomize.toolkit.fluxcd.io/name": "Flux",
     "helm.toolkit.fluxcd.io/name": "Flux",
@@ -105,7 +105,7 @@ def _refuse_gitops_tracker(
         problem = "the fleet also has this ConfigMap as a native document; set this there, or only in spec.kueue.config"
         return Refusal(Refused.CONTESTED, problem, ref.cluster, ref)
     marks = {**(seen.metadata.get("labels") or {}), **(seen.metadata.get("annotations") or {})}
-    tracker = next((tool for mark, tool in _GITOPS_TRACKERS.items() if mark in marks), "")
+    tracker = next((tool for mark, tool in GITOPS_TRACKERS.items() if mark in marks), "")
     if tracker and policy.conflicts is Conflicts.REFUSE:
         problem = f"{tracker} manages it and would revert it; set this there, or set policy.conflicts to take"
         return Refusal(Refused.CONTESTED, problem, ref.cluster, ref)

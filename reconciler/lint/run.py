@@ -7,6 +7,7 @@ from itertools import chain
 from reconciler.capacity import lint as masterqueue
 from reconciler.flux import lint as flux
 from reconciler.kueue_config import lint as configuration
+from reconciler.kueue_install import lint as installation
 from reconciler.lint import checks, cohorts, flavors, quotas, reading, references, versions
 from reconciler.lint.model import Finding, Remark, Rule, Severity, View, build_view, documents_of, merge
 from reconciler.multikueue import lint as multikueue
@@ -28,6 +29,7 @@ TOPICS = (
     flavors,
     flux,
     configuration,
+    installation,
     skypilot,
     masterqueue,
     reading,
@@ -67,6 +69,7 @@ OF_SPEC: tuple[Check, ...] = (
     multikueue.check_credentials,
     versions.check_secrets,
     configuration.check_configurations,
+    installation.check_installs,
     skypilot.check_pod_integration,
     skypilot.check_downsynced_teams,
     skypilot.check_queue_names,

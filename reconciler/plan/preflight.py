@@ -42,7 +42,8 @@ def _check_kueue(cluster: Cluster, view: ClusterView, facts: PreflightFacts) -> 
     )
     if is_needed and not is_coming and (GROUP, "ClusterQueue") not in view.served:
         problem = "Kueue is not installed: its kinds are not served"
-        yield PreflightIssue(cluster.name, Check.KUEUE, problem, "install Kueue there first")
+        remedy = f"kfleet kueue install {cluster.name}" if cluster.kueue.install else "install Kueue there first"
+        yield PreflightIssue(cluster.name, Check.KUEUE, problem, remedy)
 
 
 def _check_quota_automation(cluster: Cluster, facts: PreflightFacts) -> Iterator[PreflightIssue]:

@@ -210,7 +210,12 @@ def _copy_files(program: Program, workshop: _Workshop, target: Path) -> None:
         return
     module = Path(workshop.ask(program, "list", "-m", "-f", "{{.Dir}}", program.module).strip())
     for pattern in program.files:
-        for path in sorted(module.glob(pattern)):
+        for path in filter(Path.is_file, sorted(module.glob(pattern))):
+            if program.is_verbatim:
+                copy = target / path.relative_to(module)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, copy)
+                continue
             # Kept as JSON: Kueue's CRDs as YAML take longer to read than a cluster takes to start.
             copy = (target / path.relative_to(module)).with_suffix(".json")
             copy.parent.mkdir(parents=True, exist_ok=True)

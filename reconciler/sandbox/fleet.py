@@ -191,13 +191,19 @@ class Sandbox:
             self.wait(part.name)
         return cluster
 
-    def add_control_plane(self, name: ClusterName, kueue_version: str = "") -> SandboxCluster:
+    def add_control_plane(
+        self,
+        name: ClusterName,
+        kueue_version: str = "",
+        options: Callable[[ClusterFiles], tuple[str, ...]] = lambda _: (),
+    ) -> SandboxCluster:
         """An API server alone, with an empty store of its own: no controller acts on the objects in it."""
         files = ClusterFiles(self.folder / name)
         cluster = control_plane.make_cluster(name, kueue_version, files, self.take_ports(1)[0])
         self._record(lambda state: replace(state, clusters=_ordered((*state.clusters, cluster))))
-        self.start(control_plane.api_server_part(cluster, files, self._state.part("etcd")))
-        self.wait(f"{name}/kube-apiserver")
+        server = control_plane.api_server_part(cluster, files, self._state.part("etcd"))
+        self.start(replace(server, command=(*server.command, *options(files))))
+        self.wait(server.name)
         return cluster
 
     def add_kubestellar(self, workers: Iterable[ClusterName]) -> None:

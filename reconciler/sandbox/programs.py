@@ -34,7 +34,7 @@ _KWOK_FILES = tuple(
 class Program:
     """A binary, the folder with its go.mod, and the files of its Go module that it needs at run time.
 
-    Without a target there are only the files.
+    Without a target there are only the files. `is_verbatim` keeps them as they are, and not as JSON.
     """
 
     name: str
@@ -44,6 +44,7 @@ class Program:
     module: str = ""
     files: tuple[str, ...] = ()
     minutes: float = 1
+    is_verbatim: bool = False
 
     @property
     def link_flags(self) -> str:
@@ -55,7 +56,8 @@ class Program:
         digest = hashlib.sha256()
         for path in sorted(self.source.iterdir()):
             digest.update(path.name.encode() + b"\0" + path.read_bytes())
-        recipe = (self.target, self.link_flags, BUILD_FLAGS, self.module, self.files)
+        more = ("verbatim",) if self.is_verbatim else ()
+        recipe = (self.target, self.link_flags, BUILD_FLAGS, self.module, self.files, *more)
         digest.update(repr((recipe, platform.system(), platform.machine())).encode())
         return cache_folder() / f"{self.name}-{digest.hexdigest()[:16]}"
 
@@ -110,6 +112,13 @@ def _kueue_kinds(version: str) -> Program:
     return Program(name, SOURCES / name, target="", module="sigs.k8s.io/kueue", files=_KUEUE_FILES[:1], minutes=0.1)
 
 
+def _kueue_chart(version: str) -> Program:
+    """No part of a sandbox: tests have helm install it."""
+    source = SOURCES / f"kueue-{version}"
+    name, files = f"kueue-chart-{version}", ("charts/kueue/**/*",)
+    return Program(name, source, target="", module="sigs.k8s.io/kueue", files=files, minutes=0.1, is_verbatim=True)
+
+
 def _work_agent() -> Program:
     return Program(
         "ocm-work",
@@ -145,6 +154,7 @@ PROGRAMS: Mapping[str, Program] = {
         _kwok(),
         *(_kueue(version) for version in KUEUE_VERSIONS),
         *(_kueue_kinds(version) for version in OLD_KINDS),
+        *(_kueue_chart(version) for version in KUEUE_VERSIONS),
         Program("kubestellar", SOURCES / "kubestellar", minutes=1.5),
         _work_agent(),
         _argocd(),

@@ -34,6 +34,7 @@ from reconciler.spec.model import (
     Fleet,
     FleetSpec,
     Kueue,
+    KueueInstall,
     LintSetting,
     Member,
     NativeObject,
@@ -99,7 +100,6 @@ def _capacity_policy(capacity: Manifest) -> CapacityPolicy:
 
 def build_cluster(document: Document) -> Cluster:
     spec = document.value["spec"]
-    kueue = spec.get("kueue", {})
     return Cluster(
         name=ClusterName(document.name),
         role=Role(spec["role"]),
@@ -107,14 +107,22 @@ def build_cluster(document: Document) -> Cluster:
         access=_access(spec.get("access", {})),
         drain=_DRAINS[spec.get("drain", False)],
         suspend=spec.get("suspend", False),
-        kueue=Kueue(
-            namespace=kueue.get("namespace", "kueue-system"),
-            version=kueue.get("version", "").removeprefix("v"),
-            configuration=kueue.get("config", {}),
-        ),
+        kueue=_kueue(spec.get("kueue", {})),
         document=document,
         credentials=read_credentials(spec.get("credentials", {})),
         has_published_metrics=spec.get("publishMetrics", False),
+    )
+
+
+def _kueue(kueue: Manifest) -> Kueue:
+    """Without a version to assume, the release that kfleet installs is assumed."""
+    wanted = kueue.get("install")
+    install = KueueInstall(wanted["version"].removeprefix("v"), wanted.get("values", {})) if wanted else None
+    return Kueue(
+        namespace=kueue.get("namespace", "kueue-system"),
+        version=kueue.get("version", install.version if install else "").removeprefix("v"),
+        configuration=kueue.get("config", {}),
+        install=install,
     )
 
 

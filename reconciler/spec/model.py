@@ -66,12 +66,21 @@ class Fleet:
 
 
 @dataclass(frozen=True, slots=True)
+class KueueInstall:
+    """The release of Kueue that `kfleet kueue` installs, and the values of its Helm chart."""
+
+    version: str
+    values: Manifest = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Kueue:
     """The Kueue of a cluster. `version` is assumed until the cluster is observed; empty means the newest."""
 
     namespace: str = "kueue-system"
     version: str = ""
     configuration: Manifest = field(default_factory=dict)
+    install: KueueInstall | None = None
 
 
 @dataclass(frozen=True, slots=True)

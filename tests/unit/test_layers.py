@@ -12,7 +12,7 @@ ROOT = Path(reconciler.__file__).parent
 # The rule: the engine knows no feature; only the last line of rooms may look at the outside or act on it.
 ENGINE = {"errors", "objects", "quantity", "text", "spec", "kueue", "snapshot", "render", "state", "plan", "report"}
 ENGINE |= {"lint", "admission", "diff", "view", "why", "effects", "scheduling"}
-FEATURES = {"capacity", "multikueue", "kubestellar", "kueue_config", "skypilot", "flux", "monitoring"}
+FEATURES = {"capacity", "multikueue", "kubestellar", "kueue_config", "kueue_install", "skypilot", "flux", "monitoring"}
 FEATURES |= {"importer", "doctor", "uninstall"}
 OUTER = {"clients", "apply", "pipeline", "controller", "cli", "sandbox", "simulate", "web"}
 # Files that still break the rule: those that put the features together, and those that ask clusters themselves.

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from reconciler.apply.configuration import (
-    _complaint,
     _config_map,
     _deployment,
     _exit_text,
     _is_hopeless,
-    _is_ready,
     _last_words,
     _mark,
+    find_complaint,
+    is_rolled_out,
 )
 from reconciler.kueue_config.model import APPLIED, RESTARTED, Rollout
 
@@ -40,22 +40,22 @@ def deployment(status: dict[str, Any] | None, spec: dict[str, Any] | None = None
     ],
 )
 def test_deployment_is_ready_when_all_pods_are_new_and_available(status: Any, *, is_ready: bool) -> None:
-    assert _is_ready(deployment(status)) is is_ready
+    assert is_rolled_out(deployment(status)) is is_ready
 
 
 def test_deployment_that_does_not_say_how_many_has_one_pod() -> None:
     one = {"observedGeneration": 3, "replicas": 1, "updatedReplicas": 1, "availableReplicas": 1}
-    assert _is_ready(deployment(one, spec={}))
-    assert not _is_ready(deployment(READY, spec={}))
+    assert is_rolled_out(deployment(one, spec={}))
+    assert not is_rolled_out(deployment(READY, spec={}))
 
 
 def test_deployment_of_no_pods_is_ready_without_a_count() -> None:
-    assert _is_ready(deployment({"observedGeneration": 3}, spec={"replicas": 0}))
+    assert is_rolled_out(deployment({"observedGeneration": 3}, spec={"replicas": 0}))
 
 
 def test_deployment_that_was_never_looked_at_is_not_ready() -> None:
     unseen = {"metadata": {"generation": 1}, "spec": {"replicas": 0}}
-    assert not _is_ready(unseen)
+    assert not is_rolled_out(unseen)
 
 
 def waiting(reason: str, why: str = "", **last: Any) -> dict[str, Any]:
@@ -81,13 +81,13 @@ def waiting(reason: str, why: str = "", **last: Any) -> dict[str, Any]:
     ],
 )
 def test_complaint_of_a_pod_is_the_most_that_it_says(pod: dict[str, Any], complaint: str) -> None:
-    assert _complaint(pod) == complaint
+    assert find_complaint(pod) == complaint
 
 
 def test_complaint_is_that_of_the_container_that_waits() -> None:
     (second,) = waiting("CrashLoopBackOff", message="bad field")["status"]["containerStatuses"]
     statuses = [{"state": {"running": {}}}, second]
-    assert _complaint({"status": {"containerStatuses": statuses}}) == "CrashLoopBackOff: bad field"
+    assert find_complaint({"status": {"containerStatuses": statuses}}) == "CrashLoopBackOff: bad field"
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from reconciler.render.compute import compute_desired
 from reconciler.report.text import plan_exit_code, plan_markdown, plan_text
 from reconciler.snapshot.model import Observations
 from reconciler.spec.kubestellar import shape_of_release
+from reconciler.spec.model import KueueInstall
 from reconciler.spec.schema import schema_folder
 from reconciler.state.applyset import SetName
 from reconciler.state.model import ClusterView
@@ -97,6 +98,18 @@ def test_preflight_issues_are_none_where_nothing_was_seen() -> None:
 def test_cluster_without_kueue_is_reported() -> None:
     bare = replace(VIEWS[EAST], served={("batch", "Job"): ()})
     assert preflight_issues(east=bare) == [(EAST, "kueue", "Kueue is not installed: its kinds are not served")]
+
+
+def test_remedy_is_the_command_where_git_names_a_release() -> None:
+    wanted = tuple(
+        replace(one, kueue=replace(one.kueue, install=KueueInstall("0.19.2"))) if one.name == EAST else one
+        for one in SPEC.clusters
+    )
+    bare = replace(VIEWS[EAST], served={("batch", "Job"): ()})
+    spec, views = replace(SPEC, clusters=wanted), {**VIEWS, EAST: bare}
+    desired = compute_desired(spec, Observations(links=LINKS))
+    (issue,) = run_preflight(PreflightFacts(spec, desired, tuple(views.values()), LINKS, wanted[1:]))
+    assert issue.remedy == "kfleet kueue install east"
 
 
 def test_manager_that_cannot_guard_the_labels_of_jobs_is_reported() -> None:

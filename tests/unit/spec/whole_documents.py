@@ -52,7 +52,11 @@ spec:
   suspend: true
   publishMetrics: true
   credentials: {lifetime: 24h, server: "https://10.0.0.4:6443"}
-  kueue: {namespace: batch, version: v0.16.2, config: {fairSharing: {}}}
+  kueue:
+    namespace: batch
+    version: v0.16.2
+    config: {fairSharing: {}}
+    install: {version: 0.16.2, values: {controllerManager: {replicas: 2}}}
 ---
 apiVersion: kfleet.dev/v1alpha1
 kind: Flavor
