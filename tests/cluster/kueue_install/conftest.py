@@ -72,13 +72,13 @@ class KueueFleet:
             repository.git.add(all=True)
             repository.index.commit("Change the fleet", author=AUTHOR, committer=AUTHOR)
 
-    def start(self, command: str, *options: str) -> "subprocess.Popen[str]":
+    def start(self, command: str, *options: str, stdin: int = subprocess.DEVNULL) -> "subprocess.Popen[str]":
         path = f"{HELM_FOLDER}{os.pathsep}{os.environ['PATH']}"
         return subprocess.Popen(
             [kfleet_program(), "kueue", command, *options],
             cwd=self.folder,
             env=os.environ | {"PATH": path, "HOME": str(self.folder)} | self.settings,
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

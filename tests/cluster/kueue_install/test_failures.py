@@ -1,6 +1,7 @@
 """What is refused on a cluster with a real Kueue 0.16.2 of helm, and runs that end in the middle."""
 
 import os
+import pty
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -82,6 +83,20 @@ def test_chart_of_another_release_is_refused(kueues: KueueFleet) -> None:
     answer = kueues.run("upgrade", f"--chart={chart(OLD)}")
     assert (answer.returncode, answer.stdout) == (1, "")
     assert f"--chart: is Kueue {OLD}, but git says {NEW} for south, north, west" in answer.stderr
+
+
+def test_person_at_a_terminal_is_asked_before_anything_is_changed(kueues: KueueFleet) -> None:
+    before = kueues.versions("south")
+    ours, theirs = pty.openpty()
+    process = kueues.start("upgrade", "south", TO_NEW, stdin=theirs)
+    os.write(ours, b"n\n")
+    shown, asked = process.communicate(timeout=120)
+    os.close(ours)
+    os.close(theirs)
+    assert process.returncode == 3 and f"upgrade {OLD} -> {NEW}" in shown
+    assert "Go ahead, one cluster after the other?" in asked
+    assert "the answer was no: nothing was changed" in asked
+    assert kueues.versions("south") == before
 
 
 def test_cluster_that_does_not_answer_stops_the_run_before_it_begins(kueues: KueueFleet) -> None:
