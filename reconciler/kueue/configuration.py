@@ -69,25 +69,33 @@ _OTHER_NAMES = {
     "visibilityServer": f"only {V1BETA2} has it",
 }
 Findings = Iterator[RuleViolation]
-# The first release whose sources were read and that does not have the gate.
+# The first release without the gate, by the sources of Kueue 0.14 and 0.16 to 0.19: one that went with 0.15 counts as
+# gone since 0.16.
 _GONE: Mapping[str, KueueVersion] = {
     "ConfigurableResourceTransformations": KueueVersion(0, 16),
     "ExposeFlavorsInLocalQueue": KueueVersion(0, 16),
     "FlavorFungibilityImplicitPreferenceDefault": KueueVersion(0, 16),
     "ManagedJobsNamespaceSelector": KueueVersion(0, 16),
     "ProvisioningACC": KueueVersion(0, 16),
+    "TASProfileLeastFreeCapacity": KueueVersion(0, 17),
+    "DRAExtendedResources": KueueVersion(0, 19),
     "DynamicResourceAllocation": KueueVersion(0, 19),
     "LendingLimit": KueueVersion(0, 19),
     "LocalQueueDefaulting": KueueVersion(0, 19),
     "MultiKueueBatchJobWithManagedBy": KueueVersion(0, 19),
     "SanitizePodSets": KueueVersion(0, 19),
-    "TASProfileLeastFreeCapacity": KueueVersion(0, 19),
 }
 # The release since which the gate has this value and no other.
 _LOCKED: Mapping[str, tuple[KueueVersion, bool]] = {
     "HierarchicalCohorts": (KueueVersion(0, 17), True),
+    "LendingLimit": (KueueVersion(0, 17), True),
+    "LocalQueueDefaulting": (KueueVersion(0, 17), True),
+    "MultiKueueBatchJobWithManagedBy": (KueueVersion(0, 17), True),
     "ObjectRetentionPolicies": (KueueVersion(0, 17), True),
     "PropagateBatchJobLabelsToWorkload": (KueueVersion(0, 17), True),
+    "SanitizePodSets": (KueueVersion(0, 17), True),
+    "DRAExtendedResources": (KueueVersion(0, 18), False),
+    "DynamicResourceAllocation": (KueueVersion(0, 18), False),
     "MultiKueueRedoAdmissionOnEvictionInWorker": (KueueVersion(0, 18), True),
     "MultiKueueWaitForWorkloadAdmitted": (KueueVersion(0, 18), True),
     "SkipFinalizersForPodsSuspendedByParent": (KueueVersion(0, 18), True),
@@ -334,6 +342,7 @@ def refused_gates(gates: Manifest, target: KueueVersion) -> Iterator[str]:
         gone = _GONE.get(name)
         if gone is not None and target >= gone:
             yield f"featureGates.{name}: Kueue {gone} and newer do not know it"
+            continue
         locked = _LOCKED.get(name)
         if locked is not None and target >= locked[0] and value is not locked[1]:
             yield f"featureGates.{name}: is locked to {str(locked[1]).lower()} since Kueue {locked[0]}"

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.kueue.configuration import check_configuration, check_patch
+from reconciler.kueue.configuration import check_configuration, check_patch, refused_gates
 from reconciler.kueue.kinds import parse_version
 
 OWN = "add matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [kube-system, kueue-system]}]"
@@ -97,6 +97,33 @@ OWN = "add matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn
 )
 def test_check_patch_says_what_the_release_refuses(release: str, patch: dict[str, Any], said: list[str]) -> None:
     assert [str(violation) for violation in check_patch(patch, parse_version(release))] == said
+
+
+@pytest.mark.parametrize(
+    ("release", "gates", "said"),
+    [
+        ("0.16", {"LendingLimit": False, "TASProfileLeastFreeCapacity": True}, []),
+        ("0.17", {"LendingLimit": False}, ["featureGates.LendingLimit: is locked to true since Kueue 0.17"]),
+        ("0.18", {"LendingLimit": True, "DynamicResourceAllocation": False}, []),
+        (
+            "0.18",
+            {"DynamicResourceAllocation": True},
+            ["featureGates.DynamicResourceAllocation: is locked to false since Kueue 0.18"],
+        ),
+        (
+            "0.19",
+            {"LendingLimit": False, "TASProfileLeastFreeCapacity": True},
+            [
+                "featureGates.LendingLimit: Kueue 0.19 and newer do not know it",
+                "featureGates.TASProfileLeastFreeCapacity: Kueue 0.17 and newer do not know it",
+            ],
+        ),
+    ],
+)
+def test_gates_with_which_a_release_does_not_start_are_named_once(
+    release: str, gates: dict[str, bool], said: list[str]
+) -> None:
+    assert list(refused_gates(gates, parse_version(release))) == said
 
 
 @pytest.mark.parametrize(
