@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple, NewType
 
@@ -122,3 +123,34 @@ class ApiKind:
 
     def path(self, namespace: str, name: str) -> str:
         return f"{self.collection(namespace if self.is_namespaced else '')}/{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class ApiEndpoint:
+    """The address of an API server and its certificate authority; without one, the system's own."""
+
+    server: str
+    ca: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRequestSpec:
+    """The token of a Secret: the live one (`kept`) if it is valid, otherwise a new one, with the `reason`."""
+
+    worker: ClusterName
+    namespace: str
+    service_account: str
+    lifetime: timedelta
+    endpoint: ApiEndpoint
+    kept: str = field(default="", repr=False)
+    reason: str = ""
+
+    @property
+    def path(self) -> str:
+        return f"/api/v1/namespaces/{self.namespace}/serviceaccounts/{self.service_account}/token"
+
+    @property
+    def request(self) -> Manifest:
+        seconds = int(self.lifetime.total_seconds())
+        spec = {"expirationSeconds": seconds}
+        return {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}

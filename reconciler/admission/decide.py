@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from reconciler.admission.dispatch import (
     CARRIER,
-    CONTROLLER,
     brings_its_cluster,
     inactive,
     is_downsynced,
@@ -29,7 +28,7 @@ from reconciler.admission.model import (
 from reconciler.admission.nodes import asks_for_topology, is_selected
 from reconciler.admission.remedies import HeldWorkload, RemedyCase, find_remedies
 from reconciler.admission.state import ClusterState, FleetState
-from reconciler.kueue.kinds import KueueVersion
+from reconciler.kueue.kinds import MULTIKUEUE_CONTROLLER, KueueVersion
 from reconciler.kueue.reading import QUEUE_LABEL, as_list, as_map, as_text, at
 from reconciler.objects import ClusterName, Manifest
 from reconciler.text import suggest
@@ -61,7 +60,7 @@ def notes_on(submission: Submission, state: ClusterState, queue: Manifest, found
     yield from _not_played(submission, state)
     for check in as_list(at(queue, "spec", "admissionChecksStrategy", "admissionChecks")):
         controller = as_text(at(state.checks.get(as_text(at(check, "name"))), "spec", "controllerName"))
-        if controller not in ("", CONTROLLER, CARRIER):
+        if controller not in ("", MULTIKUEUE_CONTROLLER, CARRIER):
             yield f"{controller} decides afterwards too (AdmissionCheck {at(check, 'name')})"
 
 

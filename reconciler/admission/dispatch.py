@@ -7,12 +7,11 @@ from reconciler.admission.model import AdmissionIssue, AdmissionReason, Answer, 
 from reconciler.admission.state import ClusterState
 from reconciler.admission.templates import LEAST
 from reconciler.kueue.frameworks import FRAMEWORKS
-from reconciler.kueue.kinds import GROUP
+from reconciler.kueue.kinds import MULTIKUEUE_CONTROLLER
 from reconciler.kueue.reading import as_list, as_text, at
 from reconciler.objects import ClusterName, Manifest
 from reconciler.spec.kubestellar import CLUSTER_LABEL
 
-CONTROLLER = f"{GROUP}/multikueue"
 CARRIER = "kubestellar.io/ks-kueue"
 KINDS = "add the kind to the Fleet's spec.kubestellar.kinds"
 
@@ -21,7 +20,7 @@ def sending_of(state: ClusterState, queue: str) -> tuple[ClusterName, ...] | Non
     """Return the workers of a queue; None if its jobs run on the cluster itself."""
     for check in as_list(at(state.queues.get(queue), "spec", "admissionChecksStrategy", "admissionChecks")):
         found = state.checks.get(as_text(at(check, "name")))
-        if at(found, "spec", "controllerName") == CONTROLLER:
+        if at(found, "spec", "controllerName") == MULTIKUEUE_CONTROLLER:
             config = state.multikueue_configs.get(as_text(at(found, "spec", "parameters", "name")))
             return tuple(ClusterName(as_text(name)) for name in as_list(at(config, "spec", "clusters")))
     return None
@@ -51,10 +50,10 @@ def way_to_workers(submission: Submission, state: ClusterState) -> Iterator[Admi
             Verdict.NEVER, AdmissionReason.NOT_SENT, problem, "use a queue without dispatch, or submit it on a worker"
         )
     yield from kind_not_downsynced(submission)
-    if submission.managed_by not in ("", CONTROLLER):
+    if submission.managed_by not in ("", MULTIKUEUE_CONTROLLER):
         problem = f"spec.managedBy is {submission.managed_by}, so MultiKueue on {state.name} ignores it"
         yield AdmissionIssue(
-            Verdict.NEVER, AdmissionReason.NOT_SENT, problem, f"remove it, Kueue sets it to {CONTROLLER}"
+            Verdict.NEVER, AdmissionReason.NOT_SENT, problem, f"remove it, Kueue sets it to {MULTIKUEUE_CONTROLLER}"
         )
 
 

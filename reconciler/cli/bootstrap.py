@@ -15,8 +15,8 @@ from reconciler.errors import ClusterError, EdgeError
 from reconciler.kueue.configuration import KueueSettings
 from reconciler.kueue.frameworks import FRAMEWORKS
 from reconciler.kueue.structure import problem_of_name
-from reconciler.multikueue.token import KEY, ApiEndpoint, TokenRequestSpec, read_credential, with_token
-from reconciler.objects import ClusterName, Manifest
+from reconciler.multikueue.token import KEY, read_credential, with_token
+from reconciler.objects import ApiEndpoint, ClusterName, Manifest, TokenRequestSpec
 from reconciler.plan.rbac import (
     ACCOUNT,
     ALL_FRAMEWORKS,

@@ -30,8 +30,7 @@ from reconciler.clients.connection import (
 )
 from reconciler.clients.kubeconfig import ClusterLogin
 from reconciler.errors import ClusterError
-from reconciler.multikueue.token import ApiEndpoint
-from reconciler.objects import FIELD_MANAGER, ApiKind, ClusterName, Manifest
+from reconciler.objects import FIELD_MANAGER, ApiEndpoint, ApiKind, ClusterName, Manifest
 
 PAGE = 1000  # many servers read every page after the first from etcd, which takes several times as long
 CONNECTIONS = 24  # more than the number of concurrent writes: the lease must not wait for a connection behind them

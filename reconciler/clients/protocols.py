@@ -12,8 +12,7 @@ from typing import Any, Protocol
 from reconciler.errors import ClusterError
 from reconciler.kueue.kinds import GROUP, KIND_BY_NAME
 from reconciler.kueue.reading import as_list, as_text, at
-from reconciler.multikueue.token import ApiEndpoint
-from reconciler.objects import ApiKind, ClusterName, Manifest
+from reconciler.objects import ApiEndpoint, ApiKind, ClusterName, Manifest
 
 VERSIONS = ("v1beta2", "v1beta1")
 # Served for kinds that kfleet does not list: not a newer Kueue.

@@ -8,7 +8,7 @@ from reconciler.kueue.configuration import ConfigurationError, KueueSettings, re
 from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.frameworks import job_kinds
 from reconciler.kueue.health import explain
-from reconciler.kueue.kinds import GROUP
+from reconciler.kueue.kinds import GROUP, MULTIKUEUE_CONTROLLER
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.kueue.workloads import condition_of, has_condition
 from reconciler.objects import ClusterName, Manifest
@@ -26,7 +26,6 @@ _REPEATED = frozenset(("ClusterQueueIsInactive", "ClusterQueueDoesNotExist"))
 _MOST_NAMED = 3
 ORIGIN_LABEL = "kueue.x-k8s.io/multikueue-origin"
 _SOON = timedelta(days=7)
-_CONTROLLER = f"{GROUP}/multikueue"
 _FAR_APART = 3
 
 
@@ -193,7 +192,7 @@ def _sends(manager: ClusterObjects, queue: Manifest) -> bool:
     senders = {
         name_of(check)
         for check in manager.of(GROUP, "AdmissionCheck")
-        if at(check, "spec", "controllerName") == f"{GROUP}/multikueue"
+        if at(check, "spec", "controllerName") == MULTIKUEUE_CONTROLLER
     }
     strategy = as_list(at(queue, "spec", "admissionChecksStrategy", "admissionChecks"))
     return any(at(check, "name") in senders for check in strategy)
@@ -277,7 +276,7 @@ def _workers_of(facts: DoctorFacts, manager: ClusterObjects, queue: str) -> Iter
     configs = {
         as_text(at(check, "spec", "parameters", "name"))
         for check in manager.of(GROUP, "AdmissionCheck")
-        if name_of(check) in checks and at(check, "spec", "controllerName") == _CONTROLLER
+        if name_of(check) in checks and at(check, "spec", "controllerName") == MULTIKUEUE_CONTROLLER
     }
     for config in manager.of(GROUP, "MultiKueueConfig"):
         for member in as_list(at(config, "spec", "clusters")) if name_of(config) in configs else ():

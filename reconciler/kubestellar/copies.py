@@ -15,10 +15,10 @@ from reconciler.errors import ClusterError
 from reconciler.kubestellar.memory import ANNOTATION, Asked, Listed
 from reconciler.kubestellar.model import QueuedJob
 from reconciler.kueue.conversion import to_canonical
+from reconciler.kueue.kinds import MULTIKUEUE_CONTROLLER
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.kueue.workloads import is_stopped
 from reconciler.multikueue.model import ManagedClusters
-from reconciler.multikueue.observe_removal import MULTIKUEUE
 from reconciler.objects import ClusterName, Manifest
 from reconciler.snapshot.model import ClosingQueue
 from reconciler.spec.enums import Dispatch
@@ -110,7 +110,7 @@ def queues_to_close(
     """
     known = tuple(checks)
     closing, downsynced = _closing_checks(spec, known), {queue.name for queue in downsynced_queues(spec)}
-    sending = {as_text(at(one, "metadata", "name")) for one in known if _controller(one) == MULTIKUEUE}
+    sending = {as_text(at(one, "metadata", "name")) for one in known if _controller(one) == MULTIKUEUE_CONTROLLER}
     queues = map(_canonical, list_queues() if closing or (sending and downsynced) else ())
     return tuple(queue for queue in queues if _own_check(queue) in closing or _is_arriving(queue, downsynced, sending))
 

@@ -14,6 +14,8 @@ from reconciler.objects import Manifest, group_of
 GROUP = "kueue.x-k8s.io"
 CANONICAL = "v1beta2"
 FINALIZER = "kueue.x-k8s.io/resource-in-use"
+# The controller of AdmissionChecks by which Kueue dispatches jobs to workers.
+MULTIKUEUE_CONTROLLER = f"{GROUP}/multikueue"
 
 _WRITTEN_VERSION = re.compile(r"v?([0-9]{1,6})\.([0-9]{1,6})(?:\.([0-9]{1,6}))?(?:[-+][0-9A-Za-z.+-]*)?", re.ASCII)
 

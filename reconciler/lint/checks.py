@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from reconciler.kueue.kinds import GROUP
+from reconciler.kueue.kinds import GROUP, MULTIKUEUE_CONTROLLER
 from reconciler.kueue.reading import as_list, as_text, at
 from reconciler.lint.model import Remark, Rule, Severity, View, about, is_native, listed, misnamed
 from reconciler.objects import ClusterName
@@ -12,7 +12,6 @@ from reconciler.spec.files import FieldPath
 from reconciler.text import quote_value
 
 CHECKS: FieldPath = ("spec", "admissionChecksStrategy", "admissionChecks")
-MULTIKUEUE = f"{GROUP}/multikueue"
 PROVISIONING = f"{GROUP}/provisioning-request"
 CHECK_CAPACITY = "check-capacity.autoscaling.x-k8s.io"
 CONTROLLER: FieldPath = ("spec", "controllerName")
@@ -85,7 +84,7 @@ def check_admission_checks(view: View) -> Iterator[Remark]:
                 hint = "the queue admits nothing until the AdmissionCheck exists"
                 remark = about(queue, "KF050", (*CHECKS, number, "name"), problem, hint)
                 yield misnamed(remark, name, [other for _, other in known])
-        if any(_controller(known, check) == MULTIKUEUE for check in checks):
+        if any(_controller(known, check) == MULTIKUEUE_CONTROLLER for check in checks):
             yield from _check_multikueue(queue, known)
 
 
@@ -100,7 +99,7 @@ def _controller(known: Mapping[tuple[str, str], DesiredObject], check: Any) -> s
 
 def _check_multikueue(queue: DesiredObject, known: Mapping[tuple[str, str], DesiredObject]) -> Iterator[Remark]:
     checks = _checks_of(queue)
-    found = [number for number, check in enumerate(checks) if _controller(known, check) == MULTIKUEUE]
+    found = [number for number, check in enumerate(checks) if _controller(known, check) == MULTIKUEUE_CONTROLLER]
     names = [as_text(at(checks[number], "name")) for number in found]
     if len(found) > 1:
         problem = f"the queue has {len(found)} MultiKueue checks ({', '.join(names)}), Kueue allows one"
@@ -121,7 +120,7 @@ def check_controllers(view: View) -> Iterator[Remark]:
     for entry in view.every("AdmissionCheck"):
         name = as_text(at(entry.manifest, *map(str, CONTROLLER)))
         meant = _meant_controller(name, as_text(at(entry.manifest, "spec", "parameters", "kind")))
-        if name in {MULTIKUEUE, PROVISIONING} or not (meant or _is_of_kubernetes(name)):
+        if name in {MULTIKUEUE_CONTROLLER, PROVISIONING} or not (meant or _is_of_kubernetes(name)):
             continue
         problem = f"Kueue has no controller {quote_value(name)}: no status is ever set, and its queues admit nothing"
         yield about(entry, "KF018", CONTROLLER, problem, _right_controller(meant))
@@ -129,7 +128,7 @@ def check_controllers(view: View) -> Iterator[Remark]:
 
 def _meant_controller(name: str, parameters: str) -> str:
     """Return the Kueue controller that a name resembles, or that the kind of the parameters belongs to."""
-    looks = {MULTIKUEUE: "multikueue", PROVISIONING: "provisioningrequest"}
+    looks = {MULTIKUEUE_CONTROLLER: "multikueue", PROVISIONING: "provisioningrequest"}
     letters = name.lower().replace("-", "").replace("_", "")
     by_name = (controller for controller, look in looks.items() if look in letters)
     by_kind = (controller for controller, look in looks.items() if parameters.lower() == f"{look}config")
@@ -142,8 +141,8 @@ def _is_of_kubernetes(name: str) -> bool:
 
 def _right_controller(meant: str) -> str:
     if not meant:
-        return f"write {MULTIKUEUE} or {PROVISIONING}, or the name of a controller in its vendor's domain"
-    kinds = "; MultiKueueCluster and MultiKueueConfig are kinds of objects" if meant == MULTIKUEUE else ""
+        return f"write {MULTIKUEUE_CONTROLLER} or {PROVISIONING}, or the name of a controller in its vendor's domain"
+    kinds = "; MultiKueueCluster and MultiKueueConfig are kinds of objects" if meant == MULTIKUEUE_CONTROLLER else ""
     return f"write {meant}{kinds}. It is immutable once the check is on a cluster"
 
 
@@ -169,7 +168,7 @@ def _config_of(view: View, queue: DesiredObject) -> DesiredObject | None:
     """Return the MultiKueueConfig of a queue's MultiKueue check."""
     known = view.of(queue.ref.cluster, "AdmissionCheck")
     for check in _checks_of(queue):
-        if _controller(known, check) == MULTIKUEUE:
+        if _controller(known, check) == MULTIKUEUE_CONTROLLER:
             name = at(known["", as_text(at(check, "name"))].manifest, "spec", "parameters", "name")
             return view.of(queue.ref.cluster, "MultiKueueConfig").get(("", as_text(name)))
     return None

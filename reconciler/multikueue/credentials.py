@@ -15,15 +15,13 @@ from reconciler.multikueue.model import Links
 from reconciler.multikueue.token import (
     ORIGIN,
     ROLE_LABEL,
-    ApiEndpoint,
     SeenCredential,
-    TokenRequestSpec,
     reason_to_issue,
     role_name,
     subject_of,
     with_token,
 )
-from reconciler.objects import Ref
+from reconciler.objects import ApiEndpoint, Ref, TokenRequestSpec
 from reconciler.render.model import DesiredObject, desired_object, kueue_manifest
 from reconciler.spec.model import Cluster, FleetSpec
 from reconciler.spec.settings import Credentials

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from reconciler.kueue.configuration import KueueSettings, united
-from reconciler.multikueue.token import ApiEndpoint, SeenCredential
-from reconciler.objects import ClusterName, Manifest
+from reconciler.multikueue.token import SeenCredential
+from reconciler.objects import ApiEndpoint, ClusterName, Manifest
 from reconciler.spec.model import Cluster
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from reconciler.clients.protocols import ClusterClient, list_kueue
 from reconciler.errors import ClusterError
 from reconciler.kueue.conversion import to_canonical
-from reconciler.kueue.kinds import GROUP
+from reconciler.kueue.kinds import MULTIKUEUE_CONTROLLER
 from reconciler.kueue.reading import ORIGIN, as_list, as_map, as_text, at
 from reconciler.kueue.workloads import has_begun, has_condition, holding_count, is_stopped
 from reconciler.multikueue.model import ConfigMembership, FormerJobs, RemovedCluster, WorkerRemovals
@@ -18,7 +18,6 @@ from reconciler.spec.model import Cluster
 
 Address = tuple[str, str]
 ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
-MULTIKUEUE = f"{GROUP}/multikueue"
 UNKNOWN_WAY = "the fleet no longer knows how to reach it"
 
 
@@ -194,7 +193,7 @@ def _look_at_manager(client: ClusterClient) -> _Manager | None:
         checks = {
             check["metadata"]["name"]: as_text(at(check, "spec", "parameters", "name"))
             for check in list_canonical(client, "AdmissionCheck")
-            if at(check, "spec", "controllerName") == MULTIKUEUE
+            if at(check, "spec", "controllerName") == MULTIKUEUE_CONTROLLER
         }
         queues = list_canonical(client, "ClusterQueue")
         return _Manager(

@@ -10,7 +10,15 @@ from dataclasses import dataclass, field
 from reconciler.kueue.configuration import IDENTIFIER_ANNOTATIONS
 from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.frameworks import FRAMEWORKS, job_kinds, missing_rights, worker_rules
-from reconciler.kueue.kinds import CANONICAL, GROUP, V1BETA2_SINCE, KueueVersion, KueueVersionError, parse_version
+from reconciler.kueue.kinds import (
+    CANONICAL,
+    GROUP,
+    MULTIKUEUE_CONTROLLER,
+    V1BETA2_SINCE,
+    KueueVersion,
+    KueueVersionError,
+    parse_version,
+)
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.multikueue.model import Links, ManagedClusters
 from reconciler.multikueue.token import KEY, role_name
@@ -23,7 +31,6 @@ _SHOWN = 8
 _RBAC = "rbac.authorization.k8s.io"
 IDENTIFIERS_SINCE = KueueVersion(0, 18)
 KIND = "LocalQueue"
-MULTIKUEUE = f"{GROUP}/multikueue"
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +270,7 @@ def _workers_of_queues(view: ClusterView) -> Mapping[str, tuple[ClusterName, ...
     checks = {
         name: clusters.get(as_text(at(live, "spec", "parameters", "name")), ())
         for name, live in (_of_kind(view, "AdmissionCheck") if clusters else ())
-        if at(live, "spec", "controllerName") == MULTIKUEUE
+        if at(live, "spec", "controllerName") == MULTIKUEUE_CONTROLLER
     }
     found: dict[str, tuple[ClusterName, ...]] = {}
     for name, live in _of_kind(view, "ClusterQueue") if checks else ():

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from reconciler.capacity.quota import Quota, QuotaTable, live_quota
-from reconciler.kueue.kinds import GROUP
+from reconciler.kueue.kinds import GROUP, MULTIKUEUE_CONTROLLER
 from reconciler.multikueue.credentials import credential_objects, kept_logins
 from reconciler.multikueue.model import ConfigMembership, Links, WorkerRemovals
 from reconciler.multikueue.removal import check_name, config_members, held_for, staying_in, with_room
@@ -23,7 +23,6 @@ from reconciler.spec.model import Cluster, FleetSpec, Queue
 from reconciler.spec.places import workers_of
 
 FLAVOR = "workers"
-CONTROLLER = f"{GROUP}/multikueue"
 _NO_WORKER = "no worker of the queue is usable"
 _ALL_DRAINED = "all workers are drained: the queue is stopped until one is resumed"
 
@@ -151,7 +150,7 @@ def _queue_objects(
     made = desired_object(manager, config, queue.document, *_membership_notes(members))
     yield replace(made, held=members.held)
     parameters = {"apiGroup": GROUP, "kind": "MultiKueueConfig", "name": name}
-    check = {"controllerName": CONTROLLER, "parameters": parameters}
+    check = {"controllerName": MULTIKUEUE_CONTROLLER, "parameters": parameters}
     yield desired_object(manager, kueue_manifest("AdmissionCheck", name, check), queue.document)
     notes = (_quota_note(members), *((_ALL_DRAINED,) if members.is_drained else ()))
     checked = _checked_by(name, _stopped_if_drained(manifest, members))

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from reconciler.objects import ClusterName, Manifest
+from reconciler.objects import ApiEndpoint, Manifest, TokenRequestSpec
 
 KEY = "kubeconfig"
 PATH = ("data", KEY)
@@ -22,14 +22,6 @@ ROLE_LABEL = "kfleet.dev/multikueue"
 ORIGIN = "kfleet.dev/multikueue-origin"
 # A token is renewed after this part of its lifetime: after a failed run the rest is left for another attempt.
 _RENEWED_AFTER = 2 / 3
-
-
-@dataclass(frozen=True, slots=True)
-class ApiEndpoint:
-    """The address of an API server and its certificate authority; without one, the system's own."""
-
-    server: str
-    ca: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,29 +62,6 @@ class SeenCredential:
     is_replacing: bool = False
     has_certificate: bool = False
     rules: tuple[Manifest, ...] | None = field(default=None, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class TokenRequestSpec:
-    """The token of a Secret: the live one (`kept`) if it is valid, otherwise a new one, with the `reason`."""
-
-    worker: ClusterName
-    namespace: str
-    service_account: str
-    lifetime: timedelta
-    endpoint: ApiEndpoint
-    kept: str = field(default="", repr=False)
-    reason: str = ""
-
-    @property
-    def path(self) -> str:
-        return f"/api/v1/namespaces/{self.namespace}/serviceaccounts/{self.service_account}/token"
-
-    @property
-    def request(self) -> Manifest:
-        seconds = int(self.lifetime.total_seconds())
-        spec = {"expirationSeconds": seconds}
-        return {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
 
 
 def subject_of(namespace: str, service_account: str) -> str:

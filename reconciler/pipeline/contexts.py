@@ -12,8 +12,8 @@ from reconciler.importer.model import ObservedContexts, StoredVersions
 from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.kinds import GROUP, KINDS, Kind
 from reconciler.kueue.reading import as_list, as_map, as_text, at
-from reconciler.multikueue.token import ApiEndpoint, SeenCredential, read_credential
-from reconciler.objects import ClusterName, Gap, Manifest
+from reconciler.multikueue.token import SeenCredential, read_credential
+from reconciler.objects import ApiEndpoint, ClusterName, Gap, Manifest
 from reconciler.pipeline.objects import observe_cluster, unreachable
 from reconciler.pipeline.observe import remembering
 from reconciler.snapshot.model import ClusterObjects, FleetObjects, KindKey

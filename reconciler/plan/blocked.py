@@ -3,11 +3,10 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from reconciler.kueue.conversion import to_canonical
-from reconciler.kueue.kinds import GROUP
+from reconciler.kueue.kinds import GROUP, MULTIKUEUE_CONTROLLER
 from reconciler.kueue.reading import ORIGIN, as_list, as_map, as_text, at, quantity_at
 from reconciler.kueue.references import Name, referrers
 from reconciler.kueue.workloads import has_begun, has_condition, holding_count, is_opening, queue_of
-from reconciler.multikueue.render import CONTROLLER
 from reconciler.objects import Manifest, Ref
 from reconciler.plan.fields import changed_fields
 from reconciler.plan.model import Action, Cause, Change, Reason
@@ -77,7 +76,7 @@ def _why_configured(prediction: Prediction, view: ClusterView) -> str:
     """Why a check must not point to another MultiKueueConfig: a running job needs its worker in the new one."""
     live, ref = prediction.live or {}, prediction.ref
     old, new = _config(live), _config(prediction.entry.manifest)
-    if old == new or at(live, "spec", "controllerName") != CONTROLLER:
+    if old == new or at(live, "spec", "controllerName") != MULTIKUEUE_CONTROLLER:
         return ""
     if view.gaps:
         return "the observation of this cluster is incomplete, so the jobs that it would lose are not known"
@@ -125,7 +124,7 @@ def is_dispatching(view: ClusterView, queue: Manifest) -> bool:
 def _is_sending(view: ClusterView, check: str) -> bool:
     """Whether a check dispatches to workers. A check that could not be observed may be one."""
     controller = _controller(view, check)
-    return bool(view.gaps) if controller is None else controller in {CONTROLLER, CHECK_CONTROLLER}
+    return bool(view.gaps) if controller is None else controller in {MULTIKUEUE_CONTROLLER, CHECK_CONTROLLER}
 
 
 def _controller(view: ClusterView, check: str) -> str | None:

@@ -7,6 +7,7 @@ from reconciler.kubestellar.model import ObservedPlacements
 from reconciler.kubestellar.plan import plan_placements
 from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.kinds import GROUP as KUEUE_GROUP
+from reconciler.kueue.kinds import MULTIKUEUE_CONTROLLER
 from reconciler.kueue.quota_tree import find_cycles, show_cycle
 from reconciler.kueue.reading import at
 from reconciler.kueue.references import referrers
@@ -14,7 +15,6 @@ from reconciler.kueue_config.model import SeenConfiguration
 from reconciler.kueue_config.plan import decide_configuration, ready_workers
 from reconciler.multikueue.model import FormerJobs
 from reconciler.multikueue.plan import Memory, is_ending, is_removed, remember, waiting_of
-from reconciler.multikueue.render import CONTROLLER
 from reconciler.objects import FIELD_MANAGER, ClusterName, Gap, Manifest, PreflightIssue, Ref
 from reconciler.plan.blocked import hold_dependants
 from reconciler.plan.guards import (
@@ -223,7 +223,9 @@ def _referred(view: ClusterView, predictions: Sequence[Prediction]) -> frozenset
 def _dispatching(predictions: Iterable[Prediction]) -> Iterator[str]:
     """The names of the AdmissionChecks by which MultiKueue dispatches."""
     checks = (prediction for prediction in predictions if prediction.ref.kind == "AdmissionCheck")
-    yield from (one.ref.name for one in checks if at(one.entry.manifest, "spec", "controllerName") == CONTROLLER)
+    yield from (
+        one.ref.name for one in checks if at(one.entry.manifest, "spec", "controllerName") == MULTIKUEUE_CONTROLLER
+    )
 
 
 def _staying(view: ClusterView, predictions: Sequence[Prediction], held: frozenset[Ref]) -> Iterator[Manifest]:

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 from reconciler.kubestellar.model import PlacementStep
 from reconciler.kueue_config.model import Rollout
-from reconciler.multikueue.token import TokenRequestSpec
-from reconciler.objects import ClusterName, Gap, Manifest, PreflightIssue, Ref
+from reconciler.objects import ClusterName, Gap, Manifest, PreflightIssue, Ref, TokenRequestSpec
 from reconciler.spec.files import SpecSource
 from reconciler.state.applyset import Inventory, SetName
 from reconciler.state.cluster_memory import Addresses

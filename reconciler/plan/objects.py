@@ -7,8 +7,7 @@ from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.fields import changed_immutable
 from reconciler.kueue.kinds import GROUP as KUEUE_GROUP
 from reconciler.kueue.kinds import NEWEST
-from reconciler.multikueue.token import TokenRequestSpec
-from reconciler.objects import FIELD_MANAGER, Manifest, Ref
+from reconciler.objects import FIELD_MANAGER, Manifest, Ref, TokenRequestSpec
 from reconciler.plan.blocked import (
     blocked_by_former_copies,
     blocked_by_missing_observation,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from reconciler.kueue.conversion import to_canonical
-from reconciler.kueue.kinds import CANONICAL, GROUP
+from reconciler.kueue.kinds import CANONICAL, GROUP, MULTIKUEUE_CONTROLLER
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.kueue.workloads import condition_of, has_condition
 from reconciler.objects import Manifest
@@ -17,7 +17,6 @@ from reconciler.snapshot.model import ClusterObjects
 WORKLOAD = "Workload"
 CHECK = "AdmissionCheck"
 # The checks of a twin belong to the stand-in: nothing of what their controllers talk to is there.
-MULTIKUEUE = "kueue.x-k8s.io/multikueue"
 CHECK_CONTROLLER = "kfleet.dev/simulate"
 RESTORED = (
     "ResourceFlavor",
@@ -110,7 +109,7 @@ def active_status() -> Mapping[str, Any]:
 def check_notes(objects: ClusterObjects) -> Iterator[str]:
     """What the checks of the cluster do, and those of its twin do not."""
     checks = objects.of(GROUP, CHECK)
-    sent = [one for one in checks if at(one, "spec", "controllerName") == MULTIKUEUE]
+    sent = [one for one in checks if at(one, "spec", "controllerName") == MULTIKUEUE_CONTROLLER]
     others = [as_text(at(one, "metadata", "name")) for one in checks if one not in sent]
     if sent:
         yield "each cluster is played alone: MultiKueue's check is ready at once, and no job goes to a worker"

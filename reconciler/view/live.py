@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from reconciler.kueue.conversion import to_canonical
-from reconciler.kueue.kinds import GROUP
+from reconciler.kueue.kinds import GROUP, MULTIKUEUE_CONTROLLER
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.objects import ClusterName, Manifest
 from reconciler.snapshot.model import ClusterObjects, FleetObjects, KindKey
@@ -13,8 +13,7 @@ from reconciler.spec.enums import Dispatch
 from reconciler.spec.kubestellar import CHECK_CONTROLLER
 from reconciler.why.index import prebuilt_of
 
-MULTIKUEUE = f"{GROUP}/multikueue"
-CONTROLLERS = {MULTIKUEUE: Dispatch.MULTIKUEUE, CHECK_CONTROLLER: Dispatch.KUBESTELLAR}
+CONTROLLERS = {MULTIKUEUE_CONTROLLER: Dispatch.MULTIKUEUE, CHECK_CONTROLLER: Dispatch.KUBESTELLAR}
 Address = tuple[str, str]
 
 

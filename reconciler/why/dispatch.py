@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 
-from reconciler.admission.dispatch import CARRIER, CONTROLLER, sending_of
+from reconciler.admission.dispatch import CARRIER, sending_of
 from reconciler.kubestellar.jobs import current_copy, read_job, read_progress
 from reconciler.kubestellar.memory import read_end, read_foreign, read_placed
 from reconciler.kubestellar.model import Decision, Progress, Verb
+from reconciler.kueue.kinds import MULTIKUEUE_CONTROLLER
 from reconciler.kueue.reading import ORIGIN, as_list, as_map, as_text, at
 from reconciler.kueue.workloads import has_condition
 from reconciler.objects import ClusterName, Manifest, group_of, ref_of
@@ -94,7 +95,7 @@ def unschedulable(pod: Manifest) -> str:
 
 def way_of(index: ClusterIndex, queue: str) -> str:
     """Return the dispatch of a ClusterQueue: none, multikueue or kubestellar."""
-    names = {CONTROLLER: "multikueue", CARRIER: "kubestellar"}
+    names = {MULTIKUEUE_CONTROLLER: "multikueue", CARRIER: "kubestellar"}
     found = (index.state.checks.get(as_text(at(one, "name"))) for one in _checks_of(index, queue))
     controllers = (as_text(at(one, "spec", "controllerName")) for one in found)
     return next((names[one] for one in controllers if one in names), "none")
@@ -111,7 +112,7 @@ def controller_of(index: ClusterIndex, check: str) -> str:
 
 def checks_reason(index: ClusterIndex, workload: Manifest) -> StoryReason | None:
     """Return the open checks of a workload with quota, besides those that dispatch it; None if there is none."""
-    names = (CONTROLLER, CARRIER)
+    names = (MULTIKUEUE_CONTROLLER, CARRIER)
     states = [one for one in open_checks(workload) if controller_of(index, as_text(one.get("name"))) not in names]
     if not states:
         return None
@@ -158,7 +159,7 @@ def multikueue_reason(stories: Stories, index: ClusterIndex, workload: Manifest)
 
 def _mk_states(index: ClusterIndex, workload: Manifest) -> list[Manifest]:
     states = map(as_map, as_list(at(workload, "status", "admissionChecks")))
-    return [one for one in states if controller_of(index, as_text(one.get("name"))) == CONTROLLER]
+    return [one for one in states if controller_of(index, as_text(one.get("name"))) == MULTIKUEUE_CONTROLLER]
 
 
 def _on_worker(stories: Stories, index: ClusterIndex, workload: Manifest, name: ClusterName) -> StoryReason:

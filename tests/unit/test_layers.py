@@ -17,10 +17,10 @@ FEATURES |= {"importer", "doctor", "uninstall"}
 OUTER = {"clients", "apply", "pipeline", "controller", "cli", "sandbox", "simulate", "web"}
 # Files that still break the rule: those that put the features together, and those that ask clusters themselves.
 KNOWS_FEATURES = {
-    "admission/jobs.py", "lint/quotas.py", "lint/run.py", "plan/blocked.py", "plan/guards.py", "plan/make.py",
-    "plan/model.py", "plan/objects.py", "plan/preflight.py", "plan/prune.py", "plan/rbac.py", "plan/record.py",
-    "render/compute.py", "render/model.py", "render/queues.py", "report/health.py", "snapshot/model.py",
-    "spec/build.py", "state/dry_run.py", "why/dispatch.py", "why/reason.py", "why/story.py",
+    "admission/jobs.py", "lint/quotas.py", "lint/run.py", "plan/guards.py", "plan/make.py", "plan/model.py",
+    "plan/preflight.py", "plan/prune.py", "plan/rbac.py", "plan/record.py", "render/compute.py", "render/queues.py",
+    "report/health.py", "snapshot/model.py", "spec/build.py", "state/dry_run.py", "why/dispatch.py",
+    "why/reason.py", "why/story.py",
 }  # fmt: skip
 LOOKS = {
     "capacity/message.py", "capacity/nodes.py", "capacity/observe.py", "capacity/store.py", "kubestellar/copies.py",

@@ -9,8 +9,7 @@ from reconciler.apply.retry import RetryPolicy
 from reconciler.clients.kubeconfig import ClusterLogin
 from reconciler.clients.kubernetes import ApiServer
 from reconciler.kueue_config.model import Rollout
-from reconciler.multikueue.token import ApiEndpoint, TokenRequestSpec
-from reconciler.objects import ClusterName, Ref
+from reconciler.objects import ApiEndpoint, ClusterName, Ref, TokenRequestSpec
 from reconciler.plan.model import Action, Change, ClusterPlan, Plan, Reason
 from reconciler.state.applyset import Inventory, SetName
 from tests.builders import native

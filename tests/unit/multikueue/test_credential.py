@@ -8,17 +8,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.multikueue.token import (
-    ApiEndpoint,
-    SeenCredential,
-    Token,
-    TokenRequestSpec,
-    read_credential,
-    reason_to_issue,
-    subject_of,
-    with_token,
-)
-from reconciler.objects import ClusterName
+from reconciler.multikueue.token import SeenCredential, Token, read_credential, reason_to_issue, subject_of, with_token
+from reconciler.objects import ApiEndpoint, ClusterName, TokenRequestSpec
 from tests import fast_yaml
 
 BORN = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

@@ -3,8 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from reconciler.multikueue.token import ApiEndpoint, TokenRequestSpec
-from reconciler.objects import ClusterName, Ref
+from reconciler.objects import ApiEndpoint, ClusterName, Ref, TokenRequestSpec
 from reconciler.pipeline.plan import WHOLE, Scope, scoped
 from reconciler.plan.model import Action, Change, Plan, Reason, Refused
 from reconciler.spec.model import FleetSpec

@@ -7,8 +7,8 @@ import pytest
 
 from reconciler.kueue.configuration import KueueSettings
 from reconciler.multikueue.model import Links
-from reconciler.multikueue.token import ApiEndpoint, SeenCredential
-from reconciler.objects import ClusterName, Manifest
+from reconciler.multikueue.token import SeenCredential
+from reconciler.objects import ApiEndpoint, ClusterName, Manifest
 from reconciler.plan.model import Cause, Plan
 from reconciler.quantity import parse as quantity
 from reconciler.snapshot.model import FlavorKey, Observations, Pool, PoolKey

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from reconciler.kueue.kinds import MULTIKUEUE_CONTROLLER
 from reconciler.multikueue.model import FormerJobs
-from reconciler.multikueue.render import CONTROLLER
 from reconciler.objects import ClusterName
 from reconciler.plan.make import Comparison, make_plan
 from reconciler.plan.model import Action, Plan, Refused
@@ -223,7 +223,7 @@ def test_guard_refuses_to_lose_the_manager_while_its_jobs_run_on_workers() -> No
 OTHER_MANAGER = (cluster_document("east", "manager"), cluster_document("hub"))
 
 
-@pytest.mark.parametrize("controller", [CONTROLLER, CHECK_CONTROLLER])
+@pytest.mark.parametrize("controller", [MULTIKUEUE_CONTROLLER, CHECK_CONTROLLER])
 @pytest.mark.parametrize("clusters", [OTHER_MANAGER, HUB_AND_EAST], ids=["another", "the same"])
 @pytest.mark.parametrize("count", [2, 0])
 def test_guard_counts_what_the_former_manager_has_dispatched(

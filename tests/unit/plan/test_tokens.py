@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.multikueue.token import ApiEndpoint, TokenRequestSpec, with_token
-from reconciler.objects import ClusterName, Gap
+from reconciler.multikueue.token import with_token
+from reconciler.objects import ApiEndpoint, ClusterName, Gap, TokenRequestSpec
 from reconciler.plan.make import Comparison, make_plan
 from reconciler.plan.model import Action, Change, Plan, Reason, Refusal, Refused
 from reconciler.plan.record import TO_BE_ISSUED, tokens_only

@@ -6,8 +6,8 @@ from typing import Any
 
 from reconciler.kueue.configuration import KueueSettings
 from reconciler.multikueue.model import Links
-from reconciler.multikueue.token import ApiEndpoint, SeenCredential, Token
-from reconciler.objects import ClusterName
+from reconciler.multikueue.token import SeenCredential, Token
+from reconciler.objects import ApiEndpoint, ClusterName
 from reconciler.render.compute import compute_desired
 from reconciler.render.model import Desired, DesiredObject
 from reconciler.snapshot.model import Observations
