@@ -18,6 +18,7 @@ from reconciler import cli
 from reconciler.clients.kubernetes import ApiServer
 from reconciler.errors import ClusterError
 from reconciler.sandbox.fleet import Sandbox
+from reconciler.spec.kubestellar import check_of
 from tests import fast_yaml
 from tests.builders import main_job
 from tests.cluster.controller.controllers import Controller
@@ -25,7 +26,7 @@ from tests.cluster.faults.proxy import Deed, Fault, FaultProxy
 from tests.soak import clock
 from tests.soak.foreign import Key
 from tests.soak.misfortune import CARRIED_PATHS, PATHS, random_fault
-from tests.soak.record import JobRecord, Recorder, RunsOn
+from tests.soak.record import KUEUE, JobRecord, Recorder, RunsOn
 from tests.soak.wanted import EXTRA, LOCAL, LOCAL_CPUS, MANAGER, NODE_CPUS, SENT, WORKERS, Access, Wanted
 from tests.support import kfleet_program, revive
 
@@ -143,12 +144,22 @@ class Walk:
         self.submit_job(JobRecord(namespace, self.next_name(), home), cpus, self.chance.randint(2, LONGEST_JOB))
 
     def submit_labelled(self) -> None:
-        """A job that names its worker itself, and has no quota: only kfleet says where a job goes."""
+        """A job that names its worker itself, and has no quota: only kfleet says where a job goes.
+
+        In a queue of MultiKueue it is a job like any other, with quota.
+        """
         namespace = f"{self.fleet}-{self.chance.choice(SENT)}"
         labels = {"kubestellar.io/cluster": self.chance.choice(WORKERS)}
-        labels |= self.chance.choice(({}, {"kueue.x-k8s.io/queue-name": "main"}))
+        queue = self.chance.choice(({}, {"kueue.x-k8s.io/queue-name": "main"}))
+        labels |= queue if self._is_placed_by_kfleet(namespace) else {}
         record = JobRecord(namespace, self.next_name(), MANAGER, is_barred=True)
         self.submit_job(record, 1, LONGEST_JOB, labels)
+
+    def _is_placed_by_kfleet(self, queue: str) -> bool:
+        """Whether the live queue, which may be another one than git says, waits for KubeStellar."""
+        live = self.api(MANAGER).find(f"{KUEUE}/clusterqueues/{queue}") or {"spec": {}}
+        checks = (live["spec"].get("admissionChecksStrategy") or {}).get("admissionChecks") or ()
+        return [check["name"] for check in checks] == [check_of(queue)]
 
     def break_answers(self) -> None:
         cluster = self.chance.choice(CLUSTERS)

@@ -9,8 +9,9 @@ from reconciler.sandbox import fleet as sandbox_fleet
 from reconciler.sandbox.fleet import Sandbox
 from tests.soak.course import options, prepare, take
 
-SEED = 201
-STEPS = 15
+# Of a walk that broke a rule once.
+SEED = 1007
+STEPS = 30
 
 
 @pytest.fixture(scope="module")
