@@ -3,6 +3,8 @@
 Decision: what can be read counts as seen now. The object has no time in it, and its agent writes only when something
 changes: by the age of the last change an idle cluster would be taken for a lost one, and never get a job again. How
 long nothing has changed is kept and shown.
+Decision: one without a status is not a report. It was just created, or came back from a backup without its status, and
+says nothing of nodes; as a report of no nodes it would take the quota of the cluster.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -173,7 +175,8 @@ def _report_on(client: ClusterClient, cluster: ClusterName) -> Mapping[str, Any]
     names = {cluster, OF_ITS_OWN_CLUSTER} if client.cluster == cluster else {cluster}
     for report in _reports(client):
         label = at(report, "metadata", "labels", CLUSTER_LABEL)
-        if label == cluster or at(report, "metadata", "name") in names:
+        is_of_cluster = label == cluster or at(report, "metadata", "name") in names
+        if is_of_cluster and isinstance(report.get("status"), dict):
             return report
     return None
 

@@ -250,6 +250,14 @@ def test_quota_follows_cluster_metrics(live_fleet: LiveFleet) -> None:
     missing = live_fleet.apply()
     assert missing.code == 4 and "ClusterMetrics: no cluster of the fleet has one" in missing.out
     assert "its capacity stays as it was last seen" in missing.err and cpu_of(live_fleet) == "4"
+    # Nor is one that its agent has not written yet, or that came back from a backup without its status.
+    api.create(
+        {"apiVersion": "galaxy.kubestellar.io/v1alpha1", "kind": "ClusterMetrics", "metadata": {"name": "worker1"}}
+    )
+    silent = live_fleet.apply()
+    assert silent.code == 4 and "ClusterMetrics: no cluster of the fleet has one" in silent.out
+    assert cpu_of(live_fleet) == "4"
+    api.delete(f"{METRICS}/worker1")
 
 
 @pytest.mark.usefixtures("definitions")
@@ -258,7 +266,8 @@ def test_metrics_of_a_cluster_are_found_on_whichever_cluster_they_lie(fleet: San
     dead = ApiServer(ClusterName("dead"), ClusterLogin("https://127.0.0.1:1", ""))
     clients = {ClusterName("manager"): fleet.api("manager"), dead.cluster: dead, api.cluster: api}
     report = {"apiVersion": "galaxy.kubestellar.io/v1alpha1", "kind": "ClusterMetrics", "metadata": {"name": unique}}
-    made = api.create(report)
+    api.create(report)
+    made = api.patch(f"{METRICS}/{unique}/status", {"status": {"nodes": []}})
     assert find_report(name, clients, ClusterName("manager")) == made
     api.delete(f"{METRICS}/{unique}")
     # Where somebody did not answer, nobody knows that there is none.
