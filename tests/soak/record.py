@@ -15,6 +15,7 @@ from reconciler.kueue.workloads import holding_count
 from reconciler.objects import ClusterName
 from reconciler.quantity import parse
 from reconciler.sandbox.fleet import Sandbox
+from reconciler.spec.kubestellar import check_of
 
 KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
 PLACED = "kfleet.dev/placed"
@@ -257,6 +258,13 @@ class Recorder:
 
 def _ran_on(asked: Asked, record: JobRecord, cluster: str) -> bool:
     return any(copy.cluster == cluster and span.covers(asked) for copy, span in record.copies.items())
+
+
+def waits_for_kubestellar(api: ApiServer, queue: str) -> bool:
+    """Whether jobs of a live queue, which may be another one than git says, wait for KubeStellar."""
+    live = api.find(f"{KUEUE}/clusterqueues/{queue}") or {"spec": {}}
+    checks = (live["spec"].get("admissionChecksStrategy") or {}).get("admissionChecks") or ()
+    return [check["name"] for check in checks] == [check_of(queue)]
 
 
 def _listed(api: ApiServer, path: str) -> tuple[list[dict[str, Any]], Asked]:
