@@ -155,9 +155,26 @@ def prove(texts: FileTexts, documents: Sequence[WrittenDocument], namespaces: fr
     try:
         desired = compute_desired(spec)
     except ExceptionGroup as group:
-        return Proof(wrong=located(texts, group))
+        return Proof(wrong=_blamed(documents, located(texts, group)))
     wrong = dict(_differences(texts, documents, desired, namespaces))
     return Proof(wrong) if wrong else _linted(texts, spec, desired)
+
+
+def _blamed(documents: Sequence[WrittenDocument], doubles: Mapping[int, str]) -> dict[int, str]:
+    """Blame the document with a shape, not a variant of its object that is written as it is on another cluster.
+
+    A Tenant writes its LocalQueue on every cluster of its queue, and so beside the variant.
+    """
+    shaped = {
+        source.group: number
+        for number, document in enumerate(documents)
+        if document.is_shaped
+        for source in document.sources
+    }
+    return {
+        number if documents[number].is_shaped else shaped.get(documents[number].sources[0].group, number): why
+        for number, why in doubles.items()
+    }
 
 
 def located(texts: FileTexts, group: ExceptionGroup[Exception]) -> dict[int, str]:

@@ -6,6 +6,7 @@ from reconciler.apply.ending import end_lease, end_record
 from reconciler.apply.retry import RetryPolicy
 from reconciler.capacity.observe import ledger_place
 from reconciler.effects.model import NO_EFFECTS, Effects
+from reconciler.errors import ClusterError
 from reconciler.objects import FIELD_MANAGER
 from reconciler.pipeline.apply import apply_objects, lease_name
 from reconciler.pipeline.capacity import NOW
@@ -119,5 +120,8 @@ def forget_lease(spec: FleetSpec, connections: Connections) -> None:
 def find_holder(spec: FleetSpec, connections: Connections) -> str:
     """Who holds the lease of the fleet now, for a run that takes no lease; empty if it is free or cannot be read."""
     client = connections.clients.get(home_cluster(spec).name)
-    lease = client.find(lease_name(spec).path) if client else None
+    try:
+        lease = client.find(lease_name(spec).path) if client else None
+    except ClusterError:
+        return ""
     return str(((lease or {}).get("spec") or {}).get("holderIdentity") or "")

@@ -23,7 +23,7 @@ MANAGERS = {"apply": "kubectl-client-side-apply", "create": "kubectl-create", "a
 def setups_of(cluster: str) -> Iterator[tuple[str, Manifest]]:
     """The objects as the API server of a cluster stores them, each with the field manager that wrote it."""
     for setup in SETUPS:
-        if cluster in setup.get("on", BOTH):
+        if cluster in setup.get("clusters", BOTH):
             stored = with_defaults(to_canonical(named(setup["object"], "t")).manifest)
             yield MANAGERS[setup.get("how", "apply")], stored
 
