@@ -22,6 +22,7 @@ from reconciler.controller.notices import (
     find_notices,
     in_short,
 )
+from reconciler.controller.written import CORRECTED, correction_notices, log_written
 from reconciler.errors import ClusterError
 from reconciler.objects import ClusterName
 from reconciler.pipeline.apply import Writers, apply
@@ -107,7 +108,9 @@ class Cycle:
         plan, health_issues = self._with_health(rendered, plan, looks)
         fights = self._fights.told
         notices = find_notices(plan, rendered.conditions, health_issues, revision_problem) | fight_notices(fights)
-        self._tell(rendered.spec, {} if forbidden() else connections.clients, notices)
+        log_written(plan, outcomes)
+        told = notices | correction_notices(plan, outcomes)
+        self._tell(rendered.spec, {} if forbidden() else connections.clients, told)
         capacity_due = self._listening.due(rendered.spec, rendered.snapshot.capacity) or NO_DUE
         return CycleReport(
             rendered=rendered,
@@ -170,7 +173,9 @@ class Cycle:
         home = home_cluster(spec)
         client = clients.get(home.name)
         for notice in in_short(self._told.news(notices)):
-            log.warning("notice", extra={"reason": notice.reason, "problem": notice.message})
+            # What was corrected is in the log already, field by field.
+            if notice.reason != CORRECTED:
+                log.warning("notice", extra={"reason": notice.reason, "problem": notice.message})
             try:
                 if client is not None:
                     set_name = SetName(spec.fleet.name, home.kueue.namespace)

@@ -13,6 +13,7 @@ from reconciler.capacity.model import ObservedCapacity
 from reconciler.controller.cycle import CycleReport
 from reconciler.controller.revisions import GitState
 from reconciler.controller.triggers import PushResult
+from reconciler.controller.written import made_placements
 from reconciler.kueue.reading import as_list, as_text, at, quantity_at
 from reconciler.objects import ClusterName, Manifest
 from reconciler.quantity import Quantity
@@ -43,6 +44,12 @@ class Metrics(Collector):
         self._writes = Counter(
             "kfleet_writes", "Objects written.", ("cluster", "action", "result"), registry=self.registry
         )
+        self._placements = Counter(
+            "kfleet_placements",
+            "Steps of jobs that KubeStellar downsyncs.",
+            ("cluster", "step"),
+            registry=self.registry,
+        )
         self._failures = Counter("kfleet_cycle_failures", "Cycles that ended in an error.", registry=self.registry)
         self._webhooks = Counter("kfleet_webhooks", "Pushes announced by a forge.", ("result",), registry=self.registry)
         self.registry.register(self)
@@ -54,6 +61,8 @@ class Metrics(Collector):
             for outcome in cluster.outcomes:
                 result = "done" if outcome.is_done else "waiting" if outcome.is_waiting else "failed"
                 self._writes.labels(cluster.name, outcome.action.value, result).inc()
+        for step in made_placements(report.plan, report.outcomes):
+            self._placements.labels(step.cluster or "", step.verb.value).inc()
 
     def note_failure(self) -> None:
         self._failures.inc()

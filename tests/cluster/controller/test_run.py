@@ -39,6 +39,7 @@ def test_run_mends_drift_without_waiting_for_its_interval(live_fleet: LiveFleet,
     patch = [{"op": "replace", "path": "/spec/resourceGroups/0/flavors/0/resources/0/nominalQuota", "value": "1"}]
     live_fleet.kubectl("patch", "clusterqueue", live_fleet.name, "--type=json", "-p", json.dumps(patch))
     eventually(lambda: live_fleet.nominal_quota() == "9")
+    eventually(lambda: "Corrected" in reasons_told(live_fleet))
     eventually(lambda: 'kfleet_writes_total{action="update"' in controller.get("/metrics")[1])
     assert controller.metric('kfleet_writes_total{action="update"') == 1
 
