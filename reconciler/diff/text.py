@@ -35,6 +35,7 @@ from reconciler.text import (
 SIGNS = {News.ADDED: "+", News.CHANGED: "~", News.REMOVED: "-"}
 COLOURS = {News.ADDED: "green", News.CHANGED: "yellow", News.REMOVED: "red"}
 MOVES = {News.ADDED: "joins the fleet", News.REMOVED: "leaves the fleet"}
+DRAINED_FIRST = "its queues are stopped first, and deleted when their jobs have ended"
 UNREAD_BASE = "the base cannot be read, so nothing can be compared with it:"
 UNREAD_HEAD = "the head cannot be read:"
 ABOUT_SHARES = (
@@ -98,14 +99,18 @@ def has_shares(diff: FleetDiff) -> bool:
 
 
 def finding_line(finding: Finding, paint: Paint = unpainted) -> str:
-    colour = "red" if finding.severity is Severity.ERROR else "yellow"
-    return f"{paint(f'{finding.severity}:', colour)} {finding}"
+    """The line that `kfleet validate` prints, so that there is one form to read and to search for."""
+    severity = paint(f"{finding.severity}:", "red" if finding.severity is Severity.ERROR else "yellow")
+    where = f"{finding.field}: " if finding.field else ""
+    hint = f" ({finding.hint})" if finding.hint else ""
+    return f"{finding.place}: {severity} {finding.rule}: {where}{finding.problem}{hint}"
 
 
 def _cluster_lines(cluster: ClusterDiff, paint: Paint) -> Iterator[str]:
     if not cluster.objects and cluster.news is None:
         return
-    move = f"  ({MOVES[cluster.news]})" if cluster.news else ""
+    drained = f": {DRAINED_FIRST}" if cluster.news is News.REMOVED else ""
+    move = f"  ({MOVES[cluster.news]}{drained})" if cluster.news else ""
     yield paint(cluster.name, "bold") + move
     for entry in cluster.objects:
         yield from object_lines(entry, paint, "  ")
@@ -203,6 +208,8 @@ def _removals(diff: FleetDiff) -> Iterator[str]:
     for cluster in diff.clusters:
         names = [code(str(entry.ref)) for entry in cluster.objects if entry.is_deleted]
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        if cluster.news is News.REMOVED:
+            yield f"- **leaves the fleet:** {code(cluster.name)}: {DRAINED_FIRST}"
         if names:
             yield f"- **deleted:** {', '.join(names[:MOST_NAMED])}{more}"
 
@@ -217,8 +224,13 @@ def _parts(diff: FleetDiff) -> Iterator[CommentPart]:
     yield table_part("Namespaces that gain or lose a queue", ("namespace", "queue", "what"), _access_rows(diff))
     yield fenced_part("Settings", _setting_blocks(diff), is_open=True)
     for cluster in diff.clusters:
-        blocks = [Block(str(entry.ref), tuple(object_lines(entry))) for entry in cluster.objects]
+        blocks = [Block(str(entry.ref), tuple(map(_coloured, object_lines(entry)))) for entry in cluster.objects]
         yield fenced_part(f"{cluster.name}: {counted(len(blocks), 'object')}", blocks, "diff")
+
+
+def _coloured(line: str) -> str:
+    """A changed line of a diff begins with an exclamation mark: forges give `~` no colour."""
+    return f"!{line[1:]}" if line.startswith(SIGNS[News.CHANGED]) else line
 
 
 def _findings(title: str, findings: Iterable[Finding]) -> CommentPart:

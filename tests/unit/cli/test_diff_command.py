@@ -84,10 +84,10 @@ def test_diff_with_a_broken_head_names_file_and_line_and_fails(repo: Path, capsy
     (repo / "fleet" / "more.yaml").write_text("a: [1")
     lines = diff(capsys, code=1).splitlines()
     assert lines[0] == "the head cannot be read:"
-    assert lines[1].startswith("  error: fleet/more.yaml:2: ")
-    assert lines[2].startswith("  error: fleet/queues.yaml:10: spec.dispatch: ")
+    assert lines[1].startswith("  fleet/more.yaml:2: error: KF200: ")
+    assert lines[2].startswith("  fleet/queues.yaml:10: error: KF202: spec.dispatch: ")
     assert lines[3:] == ["nothing compared; lint: 2 errors, 0 warnings (2 new)"]
-    assert "error: fleet/more.yaml:2: " in diff(capsys, "-o", "markdown", code=1)
+    assert "fleet/more.yaml:2: error: " in diff(capsys, "-o", "markdown", code=1)
 
 
 def test_diff_with_objects_that_contradict_each_other_fails(repo: Path, capsys: Capture) -> None:
@@ -101,7 +101,7 @@ def test_diff_with_objects_that_contradict_each_other_fails(repo: Path, capsys: 
 def test_diff_shows_what_it_can_of_a_head_with_errors_and_fails(repo: Path, capsys: Capture) -> None:
     edit(repo / "fleet" / "tenants.yaml", "queue: gpu", "queue: nowhere")
     text = diff(capsys, "--detailed-exitcode", code=1)
-    assert "  error: fleet/tenants.yaml:9: spec.queue: " in text
+    assert "  fleet/tenants.yaml:9: error: KF001: spec.queue: " in text
     assert "astro (tenant astro): queue gpu: lost on hub, cnaf-gpu, lyon-gpu" in text
 
 
@@ -112,7 +112,7 @@ def test_diff_with_a_broken_base_lints_the_head(repo: Path, capsys: Capture) -> 
     edit(repo / "fleet" / "tenants.yaml", "queue: gpu", "queue: nowhere")
     lines = diff(capsys, code=1).splitlines()
     assert lines[0] == "the base cannot be read, so nothing can be compared with it:"
-    assert lines[1].startswith("  error: fleet/more.yaml:2: ")
+    assert lines[1].startswith("  fleet/more.yaml:2: error: KF200: ")
     assert lines[2] == "lint" and "fleet/tenants.yaml:9: " in lines[4]
 
 
@@ -150,11 +150,11 @@ def test_diff_of_300_changed_objects_fits_into_a_comment_and_names_the_rest(repo
     assert len(text.rstrip("\n")) <= COMMENT_LIMIT
     assert " left out: the comment would be too long</summary>" in text
     lines = text.splitlines()
-    shown = [line.removeprefix("~ ClusterQueue/") for line in lines if line.startswith("~ ")]
+    shown = [line.removeprefix("! ClusterQueue/") for line in lines if line.startswith("! ")]
     named = [line.removeprefix("cnaf-cpu/ClusterQueue/") for line in lines if line.startswith("cnaf-cpu/")]
     assert len(shown) > 90
     assert sorted((*shown, *named)) == [f"queue-{number:03}" for number in range(300)]
-    assert all("preemption" in lines[lines.index(f"~ ClusterQueue/{name}") + 1] for name in shown)
+    assert all("preemption" in lines[lines.index(f"! ClusterQueue/{name}") + 1] for name in shown)
 
 
 def test_diff_of_moved_lines_and_renamed_files_is_empty(repo: Path, capsys: Capture) -> None:

@@ -25,7 +25,7 @@ def side(
 
 
 def unread(revision: RevisionName) -> Side:
-    finding = Finding("KF000", Severity.ERROR, SourceLocation("fleet/a.yaml", 3), "", "is no YAML")
+    finding = Finding("KF200", Severity.ERROR, SourceLocation("fleet/a.yaml", 3), "", "is no YAML")
     return Side(revision, None, (finding,))
 
 

@@ -95,7 +95,7 @@ def test_manager_has_the_sum_of_its_workers() -> None:
     before, after = (night(amount, dispatch="multikueue") for amount in ("60%", 40))
     changes = compare((NODES, before), (NODES, after)).quotas
     assert rows(changes, "hub") == [
-        ("night", "workers", "cpu", "nominal", "114% of observed", "80", "+80 -114% of observed")
+        ("night", "cpu", "cpu", "nominal", "114% of observed", "80", "+80 -114% of observed")
     ]
 
 

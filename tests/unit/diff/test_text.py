@@ -8,7 +8,7 @@ import pytest
 from reconciler.diff.make import compare_sides
 from reconciler.diff.model import FleetDiff
 from reconciler.diff.record import diff_record
-from reconciler.diff.text import diff_markdown, diff_text
+from reconciler.diff.text import DRAINED_FIRST, diff_markdown, diff_text
 from reconciler.text import COMMENT_LIMIT
 from tests.builders import SMALL_FLEET, cluster_document, labelled_flavor, queue, quota, tenant
 from tests.support import ROOT
@@ -41,7 +41,7 @@ def test_text_tells_objects_quotas_namespaces_and_lint() -> None:
         "  astro (tenant astro): queue night: lost on east",
         "lint",
     ]
-    assert lines[-2].startswith("  warning: fleet/all.yaml:") and lines[-2].endswith("[KF066]")
+    assert " warning: KF066: spec.namespaceSelector: " in lines[-2] and lines[-2].startswith("  fleet/all.yaml:")
     assert lines[-1] == "~1 -1 (3 clusters); lint: 0 errors, 1 warning (1 new)"
 
 
@@ -78,9 +78,9 @@ def test_text_of_settings_alone_says_that_no_object_changes() -> None:
 )
 def test_side_that_cannot_be_read_is_reported_with_file_and_line(diff: FleetDiff, words: str) -> None:
     lines = diff_text(diff).splitlines()
-    assert lines[:2] == [words, "  error: fleet/a.yaml:3: is no YAML [KF000]"]
+    assert lines[:2] == [words, "  fleet/a.yaml:3: error: KF200: is no YAML"]
     text = diff_markdown(diff)
-    assert words in text and "error: fleet/a.yaml:3: is no YAML [KF000]" in text
+    assert words in text and "fleet/a.yaml:3: error: KF200: is no YAML" in text
 
 
 def test_markdown_tells_what_goes_in_bold() -> None:
@@ -145,3 +145,17 @@ def test_record_is_what_its_schema_says(diff: FleetDiff) -> None:
         "changed": sum(entry.news == "changed" for cluster in diff.clusters for entry in cluster.objects),
         "removed": sum(entry.is_deleted for cluster in diff.clusters for entry in cluster.objects),
     }
+
+
+def test_cluster_that_leaves_says_what_happens_to_its_jobs() -> None:
+    without = [one for one in SMALL_FLEET if one["metadata"]["name"] != "west"]
+    base = (CPU, queue("night", quota("cpu", {"cpu": 4}), namespaceSelector={}))
+    diff = compare_sides(side(*base, revision=BEFORE), side(*base, base=without))
+    assert f"west  (leaves the fleet: {DRAINED_FIRST})" in diff_text(diff).splitlines()
+    markdown = diff_markdown(diff).splitlines()
+    assert f"- **leaves the fleet:** `west`: {DRAINED_FIRST}" in markdown
+
+
+def test_changed_object_has_a_colour_in_markdown() -> None:
+    lines = diff_markdown(DIFF).splitlines()
+    assert "! ClusterQueue/night" in lines and "~ ClusterQueue/night" not in lines
