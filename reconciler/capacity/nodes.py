@@ -55,37 +55,78 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The capacity of each flavor, the nodes of each, and the nodes that belong to none."""
+    """The capacity of each flavor, the nodes of each, and the nodes that belong to none.
+
+    `shared` are nodes that also have all labels of other flavors, by the flavor for which they count and these others.
+    `empty` are flavors with labels that no node has.
+    """
 
     capacities: Mapping[str, Amounts]
     nodes: Mapping[str, int]
     unmatched: tuple[str, ...]
+    shared: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    empty: tuple[Flavor, ...] = ()
 
 
-def count(nodes: Iterable[Node], flavors: Iterable[Flavor]) -> Counted:
-    """Allocatable of the usable nodes of each flavor; a flavor without a usable node has nothing, which is known."""
+def count(nodes: Iterable[Node], flavors: Iterable[Flavor], others: Iterable[Flavor] = ()) -> Counted:
+    """Allocatable of the usable nodes of each flavor; a flavor without a usable node has nothing, which is known.
+
+    No node counts twice: it belongs to the flavor with most labels. So a flavor without labels has the nodes that no
+    other flavor matches. `others` are flavors of the cluster whose capacity is not observed here.
+    """
     wanted, every = tuple(flavors), tuple(nodes)
-    matching = {flavor.name: [node for node in every if _is_of(node, flavor)] for flavor in wanted}
-    matched = {node.name for found in matching.values() for node in found}
+    claiming = (*wanted, *(flavor for flavor in others if flavor not in wanted and flavor.node_labels))
+    candidates = {node.name: [flavor for flavor in claiming if _is_of(node, flavor)] for node in every}
+    owners = {node.name: _owner(node, candidates[node.name]) for node in every}
+    matching = {flavor.name: [node for node in every if owners[node.name] is flavor] for flavor in wanted}
     usable = {flavor.name: [node for node in matching[flavor.name] if _is_counted(node, flavor)] for flavor in wanted}
     capacities = {
         flavor.name: {
-            **{name: ZERO for node in matching[flavor.name] for name in node.allocatable},
+            **{name: ZERO for node in every if flavor in candidates[node.name] for name in node.allocatable},
             **_sum(usable[flavor.name], is_less_other=flavor.capacity.subtract_other),
         }
         for flavor in wanted
     }
-    unmatched = tuple(sorted(node.name for node in every if node.name not in matched))
-    return Counted(capacities, {name: len(found) for name, found in usable.items()}, unmatched)
+    unmatched = tuple(sorted(name for name, owner in owners.items() if owner is None))
+    matched = {flavor.name for found in candidates.values() for flavor in found}
+    return Counted(
+        capacities,
+        {name: len(found) for name, found in usable.items()},
+        unmatched,
+        _shared(owners, candidates),
+        tuple(flavor for flavor in claiming if flavor.node_labels and flavor.name not in matched),
+    )
 
 
 def _is_of(node: Node, flavor: Flavor) -> bool:
     return flavor.node_labels.items() <= node.labels.items()
 
 
-def _is_counted(node: Node, flavor: Flavor) -> bool:
+def _owner(node: Node, candidates: Iterable[Flavor]) -> Flavor | None:
+    """The flavor with most labels among those that bear the taints of the node; the first of several."""
+    ranked = sorted(candidates, key=lambda flavor: (not _bears(node, flavor), -len(flavor.node_labels)))
+    return ranked[0] if ranked else None
+
+
+def _shared(
+    owners: Mapping[str, Flavor | None], candidates: Mapping[str, list[Flavor]]
+) -> Mapping[tuple[str, str], int]:
+    """A flavor without labels is for the remaining nodes, so that it shares none."""
+    found: dict[tuple[str, str], int] = {}
+    for name, owner in owners.items():
+        for other in candidates[name]:
+            if owner is not None and other is not owner and other.node_labels:
+                found[owner.name, other.name] = found.get((owner.name, other.name), 0) + 1
+    return found
+
+
+def _bears(node: Node, flavor: Flavor) -> bool:
     tolerations = (*flavor.tolerations, *as_tolerations(flavor.node_taints))
-    return node.is_usable and all(is_tolerated(taint, tolerations) for taint in node.taints if is_hard(taint))
+    return all(is_tolerated(taint, tolerations) for taint in node.taints if is_hard(taint))
+
+
+def _is_counted(node: Node, flavor: Flavor) -> bool:
+    return node.is_usable and _bears(node, flavor)
 
 
 def _sum(nodes: Iterable[Node], *, is_less_other: bool) -> Amounts:

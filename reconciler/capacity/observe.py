@@ -38,6 +38,8 @@ from reconciler.spec.model import Cluster, Flavor, FleetSpec
 from reconciler.spec.places import downsynced_queues, home_cluster
 
 Ports = Mapping[ClusterName, ClusterClient]
+# Those that are counted, and all flavors of the cluster.
+_Flavors = tuple[tuple[Flavor, ...], tuple[Flavor, ...]]
 MOST_NAMED = 5
 
 
@@ -130,12 +132,13 @@ def _involved(spec: FleetSpec, sources: Sources) -> Iterator[Cluster]:
 
 def _look_at(spec: FleetSpec, clients: Ports, sources: Sources, cluster: Cluster) -> _ObservedCluster:
     client, parts = clients[cluster.name], []
+    others = tuple(flavor for flavor in spec.flavors if cluster in spec.selected(flavor.clusters))
     nodes = sources.flavors[CapacitySource.NODES].get(cluster.name, ())
     metrics = sources.flavors[CapacitySource.CLUSTER_METRICS].get(cluster.name, ())
     if nodes:
-        parts.append(_look_at_nodes(client, nodes))
+        parts.append(_look_at_nodes(client, nodes, others))
     if metrics:
-        parts.append(_look_at_metrics(cluster.name, clients, spec.manager, metrics))
+        parts.append(_look_at_metrics(cluster.name, clients, spec.manager, (metrics, others)))
     queues: tuple[Mapping[str, Any], ...] | None = None
     flavors: tuple[Mapping[str, Any], ...] = ()
     gaps: tuple[Gap, ...] = ()
@@ -158,16 +161,16 @@ def _has_pools(spec: FleetSpec, cluster: Cluster) -> bool:
     return any(cluster in spec.targeted(master.targets) for master in spec.master_queues)
 
 
-def _look_at_nodes(client: ClusterClient, flavors: tuple[Flavor, ...]) -> _ObservedCluster:
+def _look_at_nodes(client: ClusterClient, flavors: tuple[Flavor, ...], others: tuple[Flavor, ...]) -> _ObservedCluster:
     try:
         nodes = look_at_nodes(client, is_less_other=any(flavor.capacity.subtract_other for flavor in flavors))
     except ClusterError as error:
         return _ObservedCluster(gaps=(Gap(client.cluster, "nodes", error.problem),))
-    return _counted(client.cluster, CapacitySource.NODES, nodes, flavors)
+    return _counted(client.cluster, CapacitySource.NODES, nodes, (flavors, others))
 
 
 def _look_at_metrics(
-    cluster: ClusterName, clients: Ports, manager: Cluster | None, flavors: tuple[Flavor, ...]
+    cluster: ClusterName, clients: Ports, manager: Cluster | None, flavors: _Flavors
 ) -> _ObservedCluster:
     try:
         nodes = find_metrics(cluster, clients, manager.name if manager else None)
@@ -178,17 +181,21 @@ def _look_at_metrics(
     return _counted(cluster, CapacitySource.CLUSTER_METRICS, nodes, flavors)
 
 
-def _counted(
-    cluster: ClusterName, kind: CapacitySource, nodes: Iterable[Node], flavors: tuple[Flavor, ...]
-) -> _ObservedCluster:
-    counted, now = count(nodes, flavors), datetime.now(UTC)
+def _counted(cluster: ClusterName, kind: CapacitySource, nodes: Iterable[Node], flavors: _Flavors) -> _ObservedCluster:
+    counted, now = count(nodes, *flavors), datetime.now(UTC)
     samples = tuple(
         Sample(flavor_source(kind, cluster, name), now, amounts) for name, amounts in counted.capacities.items()
     )
-    conditions: tuple[Condition, ...] = ()
+    conditions = tuple(
+        Condition(f"{cluster}: {number} nodes of flavor {owner} also have all labels of {other}: they count once")
+        for (owner, other), number in counted.shared.items()
+    )
+    for flavor in counted.empty:
+        labels = ", ".join(f"{key}={value}" for key, value in flavor.node_labels.items())
+        conditions += (Condition(f"{cluster}: no node has the labels of flavor {flavor.name} ({labels})"),)
     if counted.unmatched:
         names = ", ".join(counted.unmatched[:MOST_NAMED]) + (", …" if len(counted.unmatched) > MOST_NAMED else "")
-        conditions = (Condition(f"{cluster}: {len(counted.unmatched)} nodes belong to no flavor: {names}"),)
+        conditions += (Condition(f"{cluster}: {len(counted.unmatched)} nodes belong to no flavor: {names}"),)
     return _ObservedCluster(samples, conditions=conditions)
 
 

@@ -29,6 +29,7 @@ from reconciler.pipeline.load import Revision, Source
 from reconciler.pipeline.observe import Connections
 from reconciler.pipeline.observe import observe as observe_fleet
 from reconciler.pipeline.render import Rendered, render
+from reconciler.quantity import ZERO
 from reconciler.snapshot.model import Amounts
 
 REFRESH = 2.0
@@ -137,10 +138,17 @@ def observed_table(seen: Rendered) -> Iterator[str]:
 def _rows(seen: Rendered, entry: Entry, now: datetime) -> Iterator[tuple[str, ...]]:
     """Return one row for a source, and one more for each further queue that has a share of it."""
     age = f"{max(0, int((now - entry.last.seen_at).total_seconds()))}s"
-    state = f"{entry.freshness}, shrinks" if entry.shrink_pending_since else str(entry.freshness)
+    state = ", ".join((str(entry.freshness), *shrinking(entry, now, seen.spec.fleet.policy.capacity.shrink_delay)))
     first, *others = _becomes(seen, entry) or ("no quota",)
     yield str(entry.source), state, age, _amounts_text(entry.granted), first
     yield from (("", "", "", "", other) for other in others)
+
+
+def shrinking(entry: Entry, now: datetime, delay: timedelta) -> Iterator[str]:
+    """To what each resource shrinks, and when; until then the larger amount counts."""
+    for name, since in entry.shrink_pending_since.items():
+        seconds = max(0, int((since + delay - now).total_seconds()))
+        yield f"{name} shrinks to {entry.shrink_peak.get(name, ZERO)} in {seconds}s"
 
 
 def _becomes(seen: Rendered, entry: Entry) -> tuple[str, ...]:

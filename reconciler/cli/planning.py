@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from reconciler.capacity.sources import find_sources
 from reconciler.cli.options import read_recording, recorded_capacity, snapshot_option
 from reconciler.cli.output import shown_work
 from reconciler.effects.model import NO_EFFECTS, Effects
@@ -92,6 +93,13 @@ class Planned:
     effects: Effects = NO_EFFECTS
 
 
+def listened_to(spec: FleetSpec, options: ObserveOptions) -> tuple[ClusterName, ...]:
+    """The message buses that an observation waits for, as lines of the progress."""
+    if options.recorded is not None or not options.observe_for:
+        return ()
+    return tuple(ClusterName(f"NATS {bus.name}") for bus in find_sources(spec).buses)
+
+
 def plan_shown(
     revision: Revision,
     connections: Connections,
@@ -108,8 +116,13 @@ def plan_shown(
     with shown_work(is_verbose=is_verbose) as report:
         for cluster in revision.spec.clusters:
             report(cluster.name, "observing")
+        heard = listened_to(revision.spec, options)
+        for bus in heard:
+            report(bus, f"listening for pools, for up to {options.observe_for.total_seconds():.0f} s")
         rendered = render(revision, observe(revision, connections, options, rotations=rotations))
         rendered = observe_permissions(rendered, connections)
+        for bus in heard:
+            report(bus, "heard")
         if not rotations:  # a rotation does not wait for pools, so it has nothing to report about them
             tell_conditions(rendered)
         comparison = compare(rendered, connections, report, is_applying=is_applying)

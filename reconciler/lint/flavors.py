@@ -85,14 +85,16 @@ def check_use(view: View) -> Iterator[Remark]:
 
 
 def check_overlaps(view: View) -> Iterator[Remark]:
+    """Report amounts that are written down twice. Of nodes that are observed each counts for one flavor only."""
     pools = {flavor.name for flavor in view.spec.flavors if flavor.capacity.source is CapacitySource.NATS}
+    observed = {flavor.name for flavor in view.spec.flavors if flavor.capacity.source is not CapacitySource.STATIC}
     for cluster in view.clusters:
         classes = [one for one in _node_classes(view, cluster) if one.name not in pools]
         labelled = [one for one in classes if one.labels]
         for one in classes:
-            if not one.labels:
+            if not one.labels and one.name not in observed:
                 yield from _check_whole_cluster(one, classes)
-        yield from _check_subsets(labelled)
+        yield from (remark for remark in _check_subsets(labelled) if remark.document.name not in observed)
 
 
 def _node_classes(view: View, cluster: ClusterName) -> Iterator[NodeClass]:

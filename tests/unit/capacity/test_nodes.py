@@ -38,6 +38,33 @@ def test_nodes_are_added_up_by_the_flavor_whose_labels_they_carry() -> None:
     assert counted.unmatched == ("d",)
 
 
+def test_flavor_without_labels_has_the_nodes_that_no_other_flavor_matches() -> None:
+    rest, static = node_flavor("rest", nodeLabels={}), spec_of(labelled_flavor("own")).flavors[0]
+    nodes = [gpu_node("a"), gpu_node("b", labels={}), gpu_node("c", labels={"class": "own"}), gpu_node("d", labels={})]
+    counted = count(nodes, [rest, node_flavor()], [static])
+    assert counted.capacities == {"rest": amounts(cpu=16), "gpu": amounts(cpu=8)}
+    assert (counted.nodes, counted.unmatched, counted.shared) == ({"rest": 2, "gpu": 1}, (), {})
+
+
+def test_node_of_two_flavors_counts_once_for_the_one_with_most_labels() -> None:
+    near = node_flavor("near", nodeLabels={"class": "gpu", "zone": "x"})
+    nodes = [gpu_node("a"), gpu_node("b", labels={"class": "gpu", "zone": "x"})]
+    counted = count(nodes, [node_flavor(), near])
+    assert counted.capacities == {"gpu": amounts(cpu=8), "near": amounts(cpu=8)}
+    assert counted.shared == {("near", "gpu"): 1}
+
+
+def test_tainted_node_counts_for_the_flavor_that_bears_the_taint() -> None:
+    bearing = node_flavor("bearing", nodeLabels={"class": "gpu"}, nodeTaints=[TAINT])
+    counted = count([gpu_node("a", taints=(TAINT,)), gpu_node("b")], [node_flavor(), bearing])
+    assert counted.capacities == {"gpu": amounts(cpu=8), "bearing": amounts(cpu=8)}
+
+
+def test_flavor_with_labels_that_no_node_has_is_named() -> None:
+    counted = count([gpu_node()], [node_flavor(), node_flavor("gone")])
+    assert [flavor.name for flavor in counted.empty] == ["gone"]
+
+
 @pytest.mark.parametrize("lost", [gpu_node(is_usable=False), gpu_node(taints=(TAINT,))])
 def test_node_that_takes_no_jobs_does_not_count_and_is_not_reported_as_unknown(lost: Node) -> None:
     counted = count([lost], [node_flavor()])

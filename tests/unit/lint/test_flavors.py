@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.builders import flavor, labelled_flavor, queue, quota
 from tests.unit.lint.lint_findings import find, rules_of
 
 
@@ -9,11 +10,11 @@ def flavors(first: str, second: str) -> str:
     return f"""\
 kind: Flavor
 metadata: {{name: cpu}}
-spec: {{{first}, capacity: {{source: nodes}}}}
+spec: {{{first}, capacity: {{source: static, resources: {{cpu: 9}}}}}}
 ---
 kind: Flavor
 metadata: {{name: fast}}
-spec: {{{second}, capacity: {{source: nodes}}}}
+spec: {{{second}, capacity: {{source: static, resources: {{cpu: 9}}}}}}
 ---
 kind: Queue
 metadata: {{name: research}}
@@ -37,7 +38,9 @@ def test_overlap_counts_a_soft_taint_and_a_tolerated_one() -> None:
 
 def test_overlap_is_none_between_flavors_of_pools() -> None:
     pools = flavors("clusters: {names: [east]}", "clusters: {names: [east]}")
-    pools = pools.replace("source: nodes", "source: nats, nats: {connector: nats, subject: s, poolRegExp: ^x}")
+    pools = pools.replace(
+        "source: static, resources: {cpu: 9}", "source: nats, nats: {connector: nats, subject: s, poolRegExp: ^x}"
+    )
     assert rules_of(pools) == set()
 
 
@@ -97,3 +100,18 @@ def test_taint_is_tolerated_as_kubernetes_does(toleration: str, *, is_enough: bo
 
 def test_overlap_is_none_where_each_has_a_label_of_its_own() -> None:
     assert rules_of(flavors("nodeLabels: {pool: a, disk: ssd}", "nodeLabels: {pool: a, net: fast}")) == set()
+
+
+def test_observed_flavor_without_labels_has_the_remaining_nodes() -> None:
+    whole, labelled = flavor("rest", capacity={"source": "nodes"}), labelled_flavor("cpu", {"cpu": 4})
+    sharing = queue("research", quota("rest", {"cpu": "50%"}), quota("cpu", {"cpu": 1}))
+    assert rules_of(whole, labelled, sharing) == set()
+    assert rules_of(flavor("rest", {"cpu": 4}), labelled, sharing) == {"KF057"}
+
+
+def test_observed_flavors_may_share_labels() -> None:
+    wide, narrow = ({"pool": "a"}, {"pool": "a", "gpu": "b"})
+    sharing = queue("research", quota("cpu", {"cpu": 1}), quota("fast", {"cpu": 1}))
+    fast = flavor("fast", {"cpu": 4}, nodeLabels=narrow)
+    assert rules_of(flavor("cpu", capacity={"source": "nodes"}, nodeLabels=wide), fast, sharing) == set()
+    assert rules_of(flavor("cpu", {"cpu": 4}, nodeLabels=wide), fast, sharing) == {"KF056"}
