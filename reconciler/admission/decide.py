@@ -155,8 +155,12 @@ def _downsynced(answer: Answer, submission: Submission, fleet: FleetState) -> An
 
 
 def _unseen(fleet: FleetState, name: ClusterName) -> Answer:
-    why = fleet.lost.get(name, "is not a cluster of the fleet")
-    return Answer(name, issues=(AdmissionIssue(Verdict.UNKNOWN, AdmissionReason.NOT_SEEN, why),))
+    why = fleet.lost.get(name)
+    remedy = (
+        "" if why else f"name its Secret in credentials.secret of the Cluster that it is, or call the Cluster {name}"
+    )
+    issue = AdmissionIssue(Verdict.UNKNOWN, AdmissionReason.NOT_SEEN, why or "is not a cluster of the fleet", remedy)
+    return Answer(name, issues=(issue,))
 
 
 def _worker(submission: Submission, fleet: FleetState, manager: ClusterState, name: ClusterName) -> Answer:

@@ -19,6 +19,7 @@ from reconciler.kueue.quota_tree import (
 from reconciler.kueue.reading import amount_of, as_list, as_map, as_text, at
 from reconciler.objects import ClusterName, Manifest
 from reconciler.render.model import Desired, offline_api
+from reconciler.spec.members import foreign_members, members_by_secret, with_cluster_names
 from reconciler.spec.model import Cluster, FleetSpec
 
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"
@@ -176,8 +177,9 @@ def _state(spec: FleetSpec, desired: Desired, cluster: Cluster) -> ClusterState:
         unknown_sums=frozenset(_unseen_flavors(desired, cluster)),
         unknown_queues=frozenset(_made_of_pools(spec)),
     )
-    known = (entry.manifest for entry in desired.of_cluster(cluster.name) if not entry.held)
-    return build_state(cluster.name, known, facts)
+    known = [entry.manifest for entry in desired.of_cluster(cluster.name) if not entry.held]
+    members = members_by_secret(spec, foreign_members(spec, known)) if cluster is spec.manager else {}
+    return build_state(cluster.name, (with_cluster_names(one, members) for one in known), facts)
 
 
 def _unseen_flavors(desired: Desired, cluster: Cluster) -> Iterator[str]:

@@ -21,8 +21,10 @@ from reconciler.kueue.kinds import GROUP, KIND_BY_NAME, Kind, first_version
 from reconciler.kueue.reading import as_text, at
 from reconciler.kueue_config.observe import CONFIG_MAP, find_configuration, find_deployment, release_of
 from reconciler.objects import ApiKind, ClusterName, Manifest
+from reconciler.pipeline.members import find_members
 from reconciler.pipeline.observe import Connections
 from reconciler.spec.enums import Role
+from reconciler.spec.members import Members, with_cluster_names
 from reconciler.spec.model import Cluster, FleetSpec
 
 KINDS = (
@@ -136,15 +138,17 @@ def live_fleet(spec: FleetSpec, connections: Connections) -> FleetState:
     looks = observe_admission(spec.clusters, connections.clients)
     lost = {name: look.problem for name, look in looks.items() if look.problem}
     seen = [cluster for cluster in spec.clusters if cluster.name in looks and cluster.name not in lost]
+    dispatching = [one for cluster in seen for one in looks[cluster.name].manifests if cluster.role is Role.MANAGER]
+    members = find_members(spec, connections.clients, dispatching)
     return FleetState(
-        {cluster.name: _state(cluster, looks[cluster.name]) for cluster in seen},
+        {cluster.name: _state(cluster, looks[cluster.name], members) for cluster in seen},
         spec.manager.name if spec.manager else None,
         {**{gap.cluster: gap.why for gap in connections.gaps}, **lost},
         downsynced_frameworks(spec.fleet.kubestellar.kinds),
     )
 
 
-def _state(cluster: Cluster, look: ObservedAdmission) -> ClusterState:
+def _state(cluster: Cluster, look: ObservedAdmission, members: Members) -> ClusterState:
     """Return the Configuration of the running Kueue; if it cannot be found, that of the fleet."""
     try:
         content, settings = read_configuration(look.configuration), read_settings(look.configuration)
@@ -156,4 +160,5 @@ def _state(cluster: Cluster, look: ObservedAdmission) -> ClusterState:
         pod_priorities=look.pod_priorities,
         is_live=True,
     )
-    return build_state(cluster.name, look.manifests, facts)
+    named = members if cluster.role is Role.MANAGER else {}
+    return build_state(cluster.name, (with_cluster_names(one, named) for one in look.manifests), facts)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import NamedTuple
 
 from reconciler.clients.protocols import ClusterClient
@@ -11,8 +12,10 @@ from reconciler.kueue.kinds import GROUP, KINDS
 from reconciler.kueue.reading import as_list, as_text, at
 from reconciler.kueue_config.observe import CONFIG_MAP, find_configuration, find_deployment, release_of
 from reconciler.objects import ApiKind, ClusterName, Gap, Manifest, group_of
+from reconciler.pipeline.members import find_members
 from reconciler.pipeline.observe import Connections
 from reconciler.snapshot.model import ClusterObjects, FleetObjects, KindKey
+from reconciler.spec.members import with_cluster_names
 from reconciler.spec.model import Cluster, FleetSpec
 from reconciler.spec.places import downsynced_queues
 from reconciler.state.observe import by_kind
@@ -47,7 +50,22 @@ class Installation(NamedTuple):
 
 def observe_fleet_objects(spec: FleetSpec, connections: Connections) -> FleetObjects:
     """List all clusters in parallel. A cluster or kind that cannot be read is a gap, and not an empty list."""
-    return _observe_kinds(spec, connections, spec.clusters, (*_wanted_kinds(), *_downsynced_kinds(spec)))
+    seen = _observe_kinds(spec, connections, spec.clusters, (*_wanted_kinds(), *_downsynced_kinds(spec)))
+    return _with_cluster_names(seen, spec, connections)
+
+
+def _with_cluster_names(seen: FleetObjects, spec: FleetSpec, connections: Connections) -> FleetObjects:
+    """Hand-written MultiKueueClusters under the names of their Clusters: all that reads the objects joins by these."""
+    manager = seen.clusters.get(seen.manager) if seen.manager else None
+    if manager is None:
+        return seen
+    members = find_members(spec, connections.clients, manager.of(GROUP, "MultiKueueCluster"))
+    if not members:
+        return seen
+    objects = {
+        key: tuple(with_cluster_names(entry, members) for entry in entries) for key, entries in manager.objects.items()
+    }
+    return replace(seen, clusters={**seen.clusters, manager.name: replace(manager, objects=objects)})
 
 
 def observe_queue_objects(spec: FleetSpec, connections: Connections) -> FleetObjects:

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from reconciler.sandbox.options import node_manifest
 from tests import fast_yaml
-from tests.builders import CLUSTERS, Document, main_job
+from tests.builders import CLUSTERS, Document, asking, job, pod_spec
 from tests.cluster.live_fleet import KUEUE_ROOT, SYSTEM, LiveFleet, MakeLiveFleet
 from tests.support import SEEDS, eventually
 
@@ -24,7 +25,10 @@ def seed_live_fleet(make_live_fleet: MakeLiveFleet, unique: str) -> Iterator[Liv
     data = {"kubeconfig": b64encode(kubeconfig_of(live_fleet, "worker1").encode()).decode()}
     metadata = {"name": "worker1-secret", "namespace": SYSTEM}
     manager.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})
+    shape = {"cpu": "4", "memory": "16Gi", "nvidia.com/gpu": "2", "pods": "10"}
+    live_fleet.sandbox.add_nodes("worker1", [node_manifest(unique, shape)])
     yield live_fleet
+    live_fleet.api("cluster-02").delete(f"/api/v1/nodes/{unique}")
     if manager.find(f"{JOBS}/{live_fleet.name}"):
         manager.delete(f"{JOBS}/{live_fleet.name}?propagationPolicy=Background")
     manager.delete(f"{SECRET}/worker1-secret")
@@ -38,11 +42,18 @@ def test_objects_of_the_walkthrough_send_a_job_to_the_worker_and_back(seed_live_
     assert eventually(lambda: is_connected(live_fleet))
     preflight = live_fleet.run("preflight")
     assert preflight.code == 0, preflight
-    submitted = main_job(name, "default", seconds=1)
-    submitted["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "user-queue"}
+    # The job asks for a GPU, as that of the walkthrough does, and its author asks first where it would run.
+    submitted = job(name, pod_spec(asking(cpu="1", gpu="1")), namespace="default", queue="user-queue", seconds=1)
+    path = live_fleet.folder.parent / "job.yaml"
+    path.write_text(fast_yaml.safe_dump(submitted))
+    (checked,) = live_fleet.run(f"check {path}", "--live", "-o", "json").record["jobs"]
+    (answer,) = checked["answers"]
+    assert (checked["verdict"], [one["cluster"] for one in answer["workers"]]) == ("admitted", ["cluster-02"]), checked
     live_fleet.api("cluster-01").create(submitted)
     assert eventually(lambda: live_fleet.api("cluster-01").get(f"{JOBS}/{name}")["status"].get("succeeded"), 60) == 1
     assert eventually(lambda: ran_on(live_fleet, "cluster-02")) and not ran_on(live_fleet, "cluster-01")
+    (story,) = live_fleet.run(f"why default/{name}", "-o", "json").record["jobs"]
+    assert (story["cluster"], story["runsOn"]) == ("cluster-01", "cluster-02"), story
     assert eventually(lambda: live_fleet.run("status").code == 0)
     left = live_fleet.plan()
     assert (left.code, left.actions) == (0, {}), left
@@ -53,10 +64,18 @@ def seed_documents(version: str) -> Iterator[Document]:
     for document in fast_yaml.safe_load_all((SEED / "01-worker.yaml").read_text()):
         targets = "workers" if document["kind"] == "ClusterQueue" else "all"
         document["metadata"]["annotations"] = {CLUSTERS: targets}
-        yield in_version(document, version)
+        yield in_version(with_gpus(document), version)
     for document in fast_yaml.safe_load_all((SEED / "02-manager.yaml").read_text()):
         if document["kind"] != "Secret":
-            yield in_version(document, version)
+            yield in_version(with_gpus(document), version)
+
+
+def with_gpus(document: Document) -> Document:
+    """The walkthrough's queues have quota for its CPU job alone."""
+    for group in document.get("spec", {}).get("resourceGroups", ()):
+        group["coveredResources"].append("nvidia.com/gpu")
+        group["flavors"][0]["resources"].append({"name": "nvidia.com/gpu", "nominalQuota": 2})
+    return document
 
 
 def in_version(document: Document, version: str) -> Document:
