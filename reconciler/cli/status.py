@@ -11,19 +11,29 @@ import click
 from reconciler.cli.options import load_or_stop, source_options, timeout_option
 from reconciler.cli.output import renewed_text
 from reconciler.cli.planning import looking_options, opened, plan_shown
-from reconciler.cli.status_facts import controller_text, count_workloads, drain_state, read_controller
+from reconciler.cli.status_facts import (
+    controller_text,
+    count_workloads,
+    dispatches_by_multikueue,
+    drain_state,
+    read_controller,
+)
 from reconciler.errors import ExitCode
 from reconciler.kubestellar.decide import decide_placements
 from reconciler.kubestellar.model import Decision
 from reconciler.pipeline.capacity import ObserveOptions
 from reconciler.pipeline.load import Revision, Source
-from reconciler.pipeline.objects import Installation, observe_installation
+from reconciler.pipeline.objects import Installation, observe_fleet_objects, observe_installation
+from reconciler.pipeline.observe import Connections
 from reconciler.pipeline.render import Rendered
 from reconciler.pipeline.report import health
 from reconciler.plan.make import Comparison
 from reconciler.plan.model import Action, Plan
 from reconciler.report.health import HealthIssue
 from reconciler.snapshot.recording import Recording
+from reconciler.spec.model import FleetSpec
+from reconciler.why.index import build_stories
+from reconciler.why.reservations import unserved_reservations
 
 MOST_SHOWN = 10
 REFRESH = 3.0
@@ -126,6 +136,7 @@ def _observed(
             if view.is_reachable
         }
         controller = read_controller(rendered.spec, connections)
+        unserved = _unserved(rendered.spec, connections)
     health_issues = health(rendered, looks.views)
     names = dict.fromkeys((*(entry.name for entry in rendered.spec.clusters), *(view.name for view in looks.views)))
     rows = [
@@ -136,14 +147,23 @@ def _observed(
             "workloads": count_workloads(rendered, looks, name),
             "suspended": rendered.spec.is_suspended(name),
             "drained": drain_state(rendered, made, name),
+            "unservedReservations": unserved if rendered.spec.manager and name == rendered.spec.manager.name else [],
         }
         for name in names
     ]
     return {"clusters": rows, "jobs": job_rows(rendered), "controller": controller}
 
 
+def _unserved(spec: FleetSpec, connections: Connections) -> list[str]:
+    """Jobs that hold quota on the manager for ever; only MultiKueue reserves it before a worker was asked."""
+    if not dispatches_by_multikueue(spec):
+        return []
+    return list(unserved_reservations(build_stories(observe_fleet_objects(spec, connections), spec)))
+
+
 def _is_well(row: Mapping[str, Any]) -> bool:
-    return row["reachable"] and not (row["unhealthy"] or row["pendingChanges"] or row["preflightIssues"] or row["gaps"])
+    problems = ("unhealthy", "pendingChanges", "preflightIssues", "gaps", "unservedReservations")
+    return row["reachable"] and not any(row[name] for name in problems)
 
 
 def _row(name: str, looks: Comparison, made: Plan, health_issues: tuple[HealthIssue, ...]) -> dict[str, Any]:
@@ -202,6 +222,9 @@ def _lines(seen: Mapping[str, Any]) -> Iterator[str]:
         waiting = (f"waiting: {why}" for why in row["waiting"])
         for line in (*waiting, *row["gaps"], *row["refusals"], *row["unhealthy"], *row["preflightIssues"]):
             yield f"  {line}"
+        yield from (f"  blocked quota: {line}" for line in row["unservedReservations"][:MOST_SHOWN])
+        if (more := len(row["unservedReservations"]) - MOST_SHOWN) > 0:
+            yield f"  blocked quota: {more} more jobs"
     yield from jobs_text(seen["jobs"])
     if seen["controller"]:
         yield controller_text(seen["controller"])

@@ -10,6 +10,7 @@ from reconciler.pipeline.observe import Connections
 from reconciler.pipeline.render import Rendered
 from reconciler.plan.make import Comparison
 from reconciler.plan.model import Plan
+from reconciler.spec.enums import Dispatch
 from reconciler.spec.model import FleetSpec
 from reconciler.spec.places import home_cluster
 from reconciler.state.applyset import SetName
@@ -28,6 +29,12 @@ def count_workloads(rendered: Rendered, looks: Comparison, name: str) -> dict[st
         "pending": sum(int(at(queue, "status", "pendingWorkloads") or 0) for queue in queues),
         "admitted": sum(int(at(queue, "status", "admittedWorkloads") or 0) for queue in queues),
     }
+
+
+def dispatches_by_multikueue(spec: FleetSpec) -> bool:
+    """Whether a queue of the fleet, or a native MultiKueueConfig, dispatches jobs."""
+    is_sent = any(queue.dispatch is Dispatch.MULTIKUEUE for queue in spec.queues)
+    return is_sent or any(entry.document.kind == "MultiKueueConfig" for entry in spec.objects)
 
 
 def drain_state(rendered: Rendered, made: Plan, name: str) -> str:

@@ -6,11 +6,10 @@ from fractions import Fraction
 
 from reconciler.kueue.reading import quantity_at
 from reconciler.lint.model import PlacedQuota, Remark, Rule, Severity, View, about, is_native, misnamed
-from reconciler.multikueue.render import FLAVOR as SUM_OF_WORKERS
 from reconciler.objects import ClusterName
 from reconciler.quantity import NANO, ZERO, Amount, Percent, Quantity, scale, unit_of
 from reconciler.render.model import DesiredObject
-from reconciler.spec.enums import CapacitySource
+from reconciler.spec.enums import CapacitySource, Dispatch
 from reconciler.spec.files import FieldPath
 from reconciler.spec.model import Flavor, Queue, QuotaEntry
 
@@ -256,9 +255,13 @@ def check_manager_quota(view: View) -> Iterator[Remark]:
 
 
 def check_infinite(view: View) -> Iterator[Remark]:
+    sent = [queue for queue in view.spec.queues if queue.dispatch is not Dispatch.NONE and not queue.manager_quota]
+    summed = {id(queue.document) for queue in sent}
     for entry in view.every("ClusterQueue", "Cohort"):
         for placed in view.quotas[entry.ref]:
-            is_sum = placed.flavor == SUM_OF_WORKERS and not is_native(entry)
+            is_sum = (
+                view.manager is not None and entry.ref.cluster == view.manager.name and id(entry.document) in summed
+            )
             # A MasterQueue without explicit bounds has bounds that high on purpose.
             if _is_infinite(placed) and not is_sum and entry.document.kind != "MasterQueue":
                 yield _infinite(entry, placed)

@@ -6,13 +6,12 @@ from reconciler.capacity.masterqueue import is_asked_pool
 from reconciler.kueue.workloads import holding_count
 from reconciler.multikueue.model import FormerJobs
 from reconciler.multikueue.plan import is_removed
-from reconciler.multikueue.render import FLAVOR
 from reconciler.objects import ClusterName, Manifest, Ref
 from reconciler.plan.blocked import is_dispatching
 from reconciler.plan.model import Action, Change, Reason, Refusal, Refused
 from reconciler.plan.prune import count_members, members_of
 from reconciler.plan.servers import NEW_NAME
-from reconciler.spec.enums import PrunePolicy
+from reconciler.spec.enums import Dispatch, PrunePolicy
 from reconciler.spec.model import FleetSpec
 from reconciler.spec.places import home_cluster
 from reconciler.state.applyset import MEMBER_LABEL, TOOL, Inventory
@@ -20,6 +19,8 @@ from reconciler.state.model import ClusterView
 from reconciler.state.queues import is_stopped
 
 _SHOWN = 3
+# What two fleets with MultiKueue on one manager would both write.
+_SHARED_KINDS = frozenset(("ResourceFlavor", "MultiKueueConfig", "MultiKueueCluster"))
 _WAY_BACK = "revert the change, set stopPolicy: Hold on the queues, and change the manager when the jobs have ended"
 
 
@@ -30,6 +31,8 @@ def join_foreign(spec: FleetSpec, view: ClusterView, refusals: Iterable[Refusal]
     would already write to the workers.
     """
     by_owner: dict[str, list[Refusal]] = {}
+    is_sending_fleet = any(queue.dispatch is Dispatch.MULTIKUEUE for queue in spec.queues)
+    is_manager = is_sending_fleet and spec.manager is not None and spec.manager.name == view.name
     for refusal in refusals:
         if refusal.reason is Refused.FOREIGN and refusal.ref:
             by_owner.setdefault(_foreign_owner(view, refusal.ref), []).append(refusal)
@@ -37,7 +40,7 @@ def join_foreign(spec: FleetSpec, view: ClusterView, refusals: Iterable[Refusal]
             yield refusal
     for owner, found in by_owner.items():
         refs = [refusal.ref for refusal in found if refusal.ref]
-        is_sending = any((ref.kind, ref.name) == ("ResourceFlavor", FLAVOR) for ref in refs)
+        is_sending = is_manager and any(ref.kind in _SHARED_KINDS for ref in refs)
         if len(refs) == 1 and not is_sending:
             yield from found
             continue

@@ -17,7 +17,7 @@ FEATURES |= {"importer", "doctor", "uninstall"}
 OUTER = {"clients", "apply", "pipeline", "controller", "cli", "sandbox", "simulate", "web"}
 # Files that still break the rule: those that put the features together, and those that ask clusters themselves.
 KNOWS_FEATURES = {
-    "admission/jobs.py", "lint/quotas.py", "lint/run.py", "plan/guards.py", "plan/make.py", "plan/model.py",
+    "admission/jobs.py", "lint/run.py", "plan/guards.py", "plan/make.py", "plan/model.py",
     "plan/preflight.py", "plan/prune.py", "plan/rbac.py", "plan/record.py", "render/compute.py", "render/queues.py",
     "report/health.py", "snapshot/model.py", "spec/build.py", "state/dry_run.py", "why/dispatch.py",
     "why/reason.py", "why/story.py",

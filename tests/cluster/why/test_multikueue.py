@@ -128,6 +128,22 @@ def test_pod_on_a_worker_has_the_story_of_the_job_on_the_manager(live_fleet: Liv
     assert asked(live_fleet, f"{NAME}-one", pod["metadata"]["name"]) == asked(live_fleet, f"{NAME}-one", "job")
 
 
+def test_status_names_jobs_that_block_quota_for_ever(live_fleet: LiveFleet) -> None:
+    found = live_fleet.run("status", "-o", "json").record
+    (manager,) = (row for row in found["clusters"] if row["name"] == MANAGER)
+    assert sorted(line.split(" ")[0] for line in manager["unservedReservations"]) == [
+        f"Job/{NAME}-large/job",
+        f"Job/{NAME}-nolocal/job",
+        f"Job/{NAME}-nospace/job",
+        f"Job/{NAME}-open/nothing",
+    ]
+    text = live_fleet.run("status")
+    assert text.code == 4
+    assert (
+        f"blocked quota: Job/{NAME}-large/job holds 12 cpu of flavor {NAME} of queue {NAME}-large, and no" in text.out
+    )
+
+
 def test_remedies_are_those_of_the_workers(live_fleet: LiveFleet) -> None:
     (story,) = live_fleet.run(f"why {NAME}-split/third", "-o", "json").record["jobs"]
     texts = [one["text"] for one in story["remedies"]]

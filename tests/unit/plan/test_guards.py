@@ -391,5 +391,5 @@ def test_guard_refuses_a_second_fleet_of_multikueue_on_one_manager() -> None:
     spec = parse(*HUB_AND_EAST, *sent)
     (refusal,) = plan_of(spec, of_another_fleet(spec, "ResourceFlavor").without("east/ResourceFlavor/cpu")).refusals
     assert (refusal.reason, refusal.cluster) == (Refused.FOREIGN, None)
-    assert refusal.problem.startswith("hub/ResourceFlavor/workers belong to the fleet old; ")
+    assert refusal.problem.startswith("hub/ResourceFlavor/cpu belong to the fleet old; ")
     assert refusal.problem.endswith("two fleets that use MultiKueue need two managers, or must be merged")

@@ -4,8 +4,9 @@ import pytest
 
 from reconciler.errors import SpecError
 from reconciler.kueue.kinds import parse_version
+from reconciler.objects import ClusterName
 from reconciler.render.model import KueueApi, offline_api, written
-from tests.builders import labelled_flavor, queue, quota, spec_of, tenant
+from tests.builders import Document, flavor, labelled_flavor, native, queue, quota, spec_of, tenant
 from tests.unit.render.desired_objects import desired_of, manifest_of, quotas_of
 
 CPU = labelled_flavor("cpu", {"cpu": "100"})
@@ -87,8 +88,11 @@ def test_multikueue_queue_has_a_check_and_the_sum_of_its_workers_on_the_manager(
     )
     desired = desired_of(CPU, GPU, sent)
     spec = manifest_of(desired, "hub/ClusterQueue/q")["spec"]
-    assert quotas_of(desired, "hub/ClusterQueue/q") == {"workers": {"cpu": "20", "gpu": "2"}}
-    assert spec["resourceGroups"][0]["flavors"][0]["resources"][1]["borrowingLimit"] == "3"
+    assert quotas_of(desired, "hub/ClusterQueue/q") == {
+        "cpu": {"cpu": "20"},
+        "gpu": {"gpu": "2"},
+    }
+    assert spec["resourceGroups"][1]["flavors"][0]["resources"][0]["borrowingLimit"] == "3"
     assert spec["admissionChecksStrategy"] == {"admissionChecks": [{"name": "multikueue-q"}]}
     assert manifest_of(desired, "hub/MultiKueueConfig/multikueue-q")["spec"] == {"clusters": ["west", "east"]}
     source = manifest_of(desired, "hub/MultiKueueCluster/east")["spec"]["clusterSource"]
@@ -97,12 +101,45 @@ def test_multikueue_queue_has_a_check_and_the_sum_of_its_workers_on_the_manager(
     assert note == ("quota on the manager is the sum of west, east",)
 
 
+LENDERS = (
+    queue("local", quota("cpu", {"cpu": 1}), cohort="c", clusters={"names": ["east"]}),
+    native("ClusterQueue", "own", {"cohortName": "c", "resourceGroups": []}, "east"),
+    native("Cohort", "c", {"parentName": "top"}, "all"),
+    queue("auto", quota("cpu", {"cpu": 1}), cohort="c", dispatch="multikueue", quotaManagement="Automated"),
+)
+
+
+@pytest.mark.parametrize("lender", LENDERS, ids=("queue", "native queue", "cohort", "automation"))
+def test_manager_has_one_flavor_where_something_else_lends_to_the_queue_on_a_worker(lender: Document) -> None:
+    """Otherwise a job that only a worker's loan makes possible would get no quota on the manager."""
+    sent = queue("q", quota("cpu", {"cpu": 1}), quota("gpu", {"gpu": 2}), dispatch="multikueue", cohort="c")
+    desired = desired_of(CPU, GPU, sent, lender)
+    assert quotas_of(desired, "hub/ClusterQueue/q") == {"workers": {"cpu": "2", "gpu": "2"}}
+
+
+def test_queues_of_one_cohort_lend_to_each_other_by_flavor_on_the_manager() -> None:
+    first = queue("q", quota("cpu", {"cpu": 1}), dispatch="multikueue", cohort="c")
+    second = queue("r", quota("gpu", {"gpu": 2}), dispatch="multikueue", cohort="c")
+    elsewhere = queue("local", quota("cpu", {"cpu": 1}), cohort="other")
+    desired = desired_of(CPU, GPU, first, second, elsewhere)
+    assert quotas_of(desired, "hub/ClusterQueue/q") == {"cpu": {"cpu": "2"}}
+    assert quotas_of(desired, "hub/ClusterQueue/r") == {"gpu": {"gpu": "2"}}
+
+
+def test_flavor_of_the_manager_itself_keeps_its_quota_apart() -> None:
+    own = flavor("cpu", clusters={"names": ["hub", "east", "west"]})
+    desired = desired_of(own, queue("q", quota("cpu", {"cpu": 1}), dispatch="multikueue"))
+    assert quotas_of(desired, "hub/ClusterQueue/q") == {"workers-cpu": {"cpu": "2"}}
+    flavors = {entry.ref.name for entry in desired.of_cluster(ClusterName("hub")) if entry.ref.kind == "ResourceFlavor"}
+    assert flavors == {"cpu", "workers-cpu"}
+
+
 def test_drained_worker_holds_its_queues_and_does_not_count_on_the_manager() -> None:
     drained = "kind: Cluster\nmetadata: {name: north}\nspec: {role: worker, drain: true}\n"
     sent = queue("q", quota("cpu", {"cpu": 1}), dispatch="multikueue")
     desired = desired_of(drained, CPU, sent)
     assert manifest_of(desired, "north/ClusterQueue/q")["spec"]["stopPolicy"] == "Hold"
-    assert quotas_of(desired, "hub/ClusterQueue/q") == {"workers": {"cpu": "2"}}
+    assert quotas_of(desired, "hub/ClusterQueue/q") == {"cpu": {"cpu": "2"}}
     assert "north" in manifest_of(desired, "hub/MultiKueueConfig/multikueue-q")["spec"]["clusters"]
 
 
