@@ -19,6 +19,7 @@ from tests.builders import (
     job,
     job_set,
     mini_cluster,
+    native,
     node_affinity,
     pod,
     pod_spec,
@@ -56,6 +57,11 @@ def never(manifest: Document, reason: AdmissionReason, **more: Any) -> Case:
     return Case(manifest, Verdict.NEVER, reason, **more)
 
 
+def waits(manifest: Document, filler: Document, **more: Any) -> Case:
+    """For room that another job of its queue has; the files alone do not know of that job."""
+    return Case(manifest, Verdict.WAITS, AdmissionReason.NO_ROOM, offline=Verdict.ADMITTED, filler=filler, **more)
+
+
 def quota_groups(quota: list[tuple[str, dict[str, Any]]]) -> list[Document]:
     """A group for each set of resources; a resource with limits is a map."""
     groups: dict[tuple[str, ...], list[Document]] = {}
@@ -77,6 +83,8 @@ BORROWER: list[tuple[str, dict[str, Any]]] = [("small", {"cpu": {"nominalQuota":
 TOLERATION = {"key": "dedicated", "operator": "Equal", "value": "big", "effect": "NoSchedule"}
 ONE = pod_spec(asking(cpu="1"))
 TEN = pod_spec(asking(cpu="10"))
+ONE_GPU = pod_spec(asking(cpu="1", gpu="1"))
+GPUS_ONLY = [("a100", {"nvidia.com/gpu": "4"})]
 SIDECAR = {**asking("side", cpu="4"), "restartPolicy": "Always"}
 
 CASES = (
@@ -216,4 +224,87 @@ CASES = (
     ),
     Case(mini_cluster("lammps", 4, containers=[asking(cpu="2", memory="200Mi")])),
     never(mini_cluster("biglammps", 5, containers=[asking(cpu="2", memory="200Mi")]), AdmissionReason.TOO_LARGE),
+    # Details of requests, quotas and nodes.
+    Case(job("millis", pod_spec(asking(cpu="7999m")))),
+    never(job("thousandth", pod_spec(asking(cpu="1001m")), parallelism=8, completions=8), AdmissionReason.TOO_LARGE),
+    never(job("bymemory", pod_spec(asking(cpu="1", memory="33Gi"))), AdmissionReason.TOO_LARGE),
+    Case(job("memoryonly", pod_spec(asking(memory="32Gi")))),
+    never(job("gpusonly", ONE), AdmissionReason.NOT_COVERED, quota=GPUS_ONLY),
+    Case(job("sidecarfits", pod_spec(asking(cpu="4"), initContainers=[SIDECAR]))),
+    Case(job("poolexists", pod_spec(asking(cpu="1"), affinity=node_affinity([requirement("pool", "Exists")])))),
+    never(
+        job("poolmissing", pod_spec(asking(cpu="1"), affinity=node_affinity([requirement("pool", "DoesNotExist")]))),
+        AdmissionReason.NO_FLAVOR,
+    ),
+    Case(
+        job(
+            "oneterm",
+            pod_spec(
+                asking(cpu="1"),
+                affinity=node_affinity([requirement("pool", "In", "mars")], [requirement("pool", "In", "small")]),
+            ),
+        )
+    ),
+    never(
+        job("othertoleration", pod_spec(asking(cpu="1"), tolerations=[{**TOLERATION, "value": "huge"}])),
+        AdmissionReason.NO_FLAVOR,
+        quota=[("big", EIGHT)],
+    ),
+    Case(job("toleratesall", pod_spec(asking(cpu="1"), tolerations=[{"operator": "Exists"}])), quota=[("big", EIGHT)]),
+    Case(
+        job("cohortquota", TEN),
+        quota=CPU_ONLY,
+        more={"cohortName": "cohortquota"},
+        others=(native("Cohort", "cohortquota", {"resourceGroups": [cpu_group("8", of="small")]}),),
+    ),
+    Case(
+        job("cohortparent", TEN),
+        quota=CPU_ONLY,
+        more={"cohortName": "cohortparent"},
+        others=(
+            native("Cohort", "cohortparent", {"parentName": "cohortroot"}),
+            cluster_queue("cohortparent-lender", cpu_group("8", of="small"), cohortName="cohortroot"),
+        ),
+    ),
+    never(job_set("gpujobset", leader=(1, 1, ONE), workers=(1, 1, ONE_GPU)), AdmissionReason.NOT_COVERED),
+    # Queues in which another job holds quota already.
+    never(job("fullandnever", ONE_GPU), AdmissionReason.NOT_COVERED, filler=pod_spec(asking(cpu="8"))),
+    never(job("fullandlarge", pod_spec(asking(cpu="9"))), AdmissionReason.TOO_LARGE, filler=pod_spec(asking(cpu="6"))),
+    Case(job("fullbutenough", pod_spec(asking(cpu="2"))), filler=pod_spec(asking(cpu="6"))),
+    Case(
+        job("fullbutnext", pod_spec(asking(cpu="3"), tolerations=[TOLERATION])),
+        quota=ON_BOTH,
+        filler=pod_spec(asking(cpu="6")),
+    ),
+    Case(
+        job("fullbutborrows", pod_spec(asking(cpu="5"))),
+        quota=CPU_ONLY,
+        more={"cohortName": "fullbutborrows"},
+        others=(lender("fullbutborrows"),),
+        filler=pod_spec(asking(cpu="6")),
+    ),
+    waits(
+        job("fullborrowlimit", pod_spec(asking(cpu="3"))),
+        pod_spec(asking(cpu="4")),
+        quota=BORROWER,
+        more={"cohortName": "fullborrowlimit"},
+        others=(lender("fullborrowlimit"),),
+    ),
+    waits(job("fullofmemory", pod_spec(asking(cpu="1", memory="4Gi"))), pod_spec(asking(cpu="1", memory="30Gi"))),
+    waits(job("fullofpods", ONE, parallelism=2, completions=2), ONE, quota=[("small", {"cpu": "8", "pods": "2"})]),
+    waits(
+        job("fullofgpus", pod_spec(asking(cpu="1", gpu="2"))),
+        pod_spec(asking(cpu="1", gpu="3")),
+        quota=[("small", {"cpu": "8"}), ("a100", {"nvidia.com/gpu": "4"})],
+    ),
+    Case(
+        job("fullpartial", ONE, parallelism=7, completions=7, annotations={LEAST: "1"}),
+        filler=pod_spec(asking(cpu="3")),
+    ),
+    waits(pod("fullforpod", pod_spec(asking(cpu="3"))), pod_spec(asking(cpu="6"))),
+    waits(job_set("fullforset", leader=(1, 1, ONE), workers=(2, 3, ONE)), pod_spec(asking(cpu="3"))),
+    waits(
+        pytorch_job("fullfortorch", Master=(1, ONE), Worker=(3, pod_spec(asking(cpu="2")))), pod_spec(asking(cpu="2"))
+    ),
+    waits(mini_cluster("fullforflux", 4, containers=[asking(cpu="2", memory="200Mi")]), pod_spec(asking(cpu="3"))),
 )
