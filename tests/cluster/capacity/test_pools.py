@@ -3,16 +3,18 @@
 import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
 
 from reconciler.errors import ClusterError
 from reconciler.sandbox.fleet import Sandbox
+from tests import fast_yaml
 from tests.builders import Document, announcement, asking, job, observed_flavor, open_queue, pod_spec
 from tests.cluster.capacity.pool_live_fleet import SHORT, PoolLiveFleet
 from tests.cluster.live_fleet import KUEUE_ROOT
-from tests.support import eventually
+from tests.support import SEEDS, eventually
 
 # A pool that speaks five times a second, and whose silence is believed after a few seconds.
 TOLERATION = {"key": "virtual-node.interlink/no-schedule", "operator": "Exists", "effect": "NoSchedule"}
@@ -26,9 +28,9 @@ def _clean_ledger(pool_live_fleet: PoolLiveFleet) -> Iterator[None]:
     pool_live_fleet.clean()
 
 
-def offloaded_job(name: str, namespace: str) -> Document:
+def offloaded_job(name: str, namespace: str, cpu: str = "6") -> Document:
     """A Job that the pools may run."""
-    pod = pod_spec(asking(cpu="6"), tolerations=[TOLERATION])
+    pod = pod_spec(asking(cpu=cpu), tolerations=[TOLERATION])
     return job(name, pod, namespace=namespace, queue="main", suspend=True)
 
 
@@ -245,3 +247,40 @@ def test_named_pools_are_not_waited_for_once_they_spoke(
     applied = pool_live_fleet.apply("--observe-for", "600", cnaf=announcement())
     assert applied.code == 0, applied.out + applied.err
     assert pool_live_fleet.quotas() == {f"{pool_live_fleet.name}-nats-cnaf": "8"}
+
+
+def test_job_of_the_walkthrough_and_others_borrow_through_a_branch_up_to_its_limit_per_pool(
+    pool_live_fleet: PoolLiveFleet, namespace: str
+) -> None:
+    """The branch has no quota of its own, and may borrow 4 CPUs of each pool."""
+    branch = f"{pool_live_fleet.name}-branch"
+    pool_live_fleet.commit(pool_live_fleet.namespace_queue(namespace, branch))
+    assert pool_live_fleet.apply(cnaf=announcement("8"), lyon=announcement("8")).code == 0
+    api = pool_live_fleet.live_fleet.api()
+    try:
+        api.create(walkthrough_job(namespace))
+        eventually(lambda: is_admitted(pool_live_fleet, namespace, "sample-job-1"), 60)
+        for name in ("second", "third"):
+            api.create(offloaded_job(name, namespace, cpu="3"))
+            eventually(partial(is_admitted, pool_live_fleet, namespace, name), 60)
+        api.create(offloaded_job("fourth", namespace, cpu="3"))
+        eventually(lambda: len(list(api.list(f"{KUEUE_ROOT}/namespaces/{namespace}/workloads"))) == 4, 60)
+        eventually(lambda: reserved_of(pool_live_fleet.queue(branch)) == ["3", "4"])
+        assert not is_admitted(pool_live_fleet, namespace, "fourth")
+        started = api.get(f"/apis/batch/v1/namespaces/{namespace}/jobs/sample-job-1")
+        assert started["spec"]["suspend"] is False
+    finally:
+        _end_jobs(pool_live_fleet, namespace)
+
+
+def walkthrough_job(namespace: str) -> Document:
+    """The job of kueue-nats' documents, in this namespace."""
+    document: Document = fast_yaml.safe_load((SEEDS / "kueue-nats" / "03-job.yaml").read_text())
+    own = {"name": "sample-job-1", "namespace": namespace, "labels": {"kueue.x-k8s.io/queue-name": "main"}}
+    return {**document, "metadata": own}
+
+
+def reserved_of(queue: dict[str, Any]) -> list[str]:
+    """The reserved CPUs of each pool."""
+    flavors = queue.get("status", {}).get("flavorsReservation", ())
+    return sorted(one["total"] for flavor in flavors for one in flavor["resources"] if one["name"] == "cpu")
