@@ -7,6 +7,7 @@ import shutil
 import click
 
 from reconciler.cli.explain_fields import find_field, list_kinds
+from reconciler.cli.explain_native import find_native, native_json, native_text
 from reconciler.cli.explain_text import field_json, field_text, kinds_text
 
 NARROWEST, WIDEST = 40, 100
@@ -34,6 +35,8 @@ def explain(what: str, is_recursive: bool, output: str) -> None:
     is_json = output == "json"
     if found := _RULES.fullmatch(what):
         click.echo(_rules(found[1] or "", is_json=is_json))
+    elif native := find_native(what):
+        click.echo(_dumped(native_json(native)) if is_json else native_text(native, _width()))
     elif what:
         click.echo(_field(what, is_recursive=is_recursive, is_json=is_json))
     else:

@@ -1,4 +1,4 @@
-"""KF027, KF030 to KF034, KF070 to KF074: cohorts, and settings that do not have the effect they seem to have."""
+"""KF027, KF030 to KF034, KF064, KF070 to KF074: cohorts, and settings that do not have the effect they seem to have."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -19,11 +19,23 @@ from reconciler.kueue.quota_tree import (
     subtree_quota,
 )
 from reconciler.kueue.reading import as_map, as_text, at, quantity_at, subtract
-from reconciler.lint.model import PlacedQuota, Remark, Rule, Severity, View, about, flavors_of, is_native, misnamed
+from reconciler.lint.model import (
+    PlacedQuota,
+    Remark,
+    Rule,
+    Severity,
+    View,
+    about,
+    flavors_of,
+    is_native,
+    listed,
+    misnamed,
+)
 from reconciler.objects import ClusterName
 from reconciler.quantity import ZERO
 from reconciler.render.model import DesiredObject
 from reconciler.spec.files import Document, FieldPath
+from reconciler.spec.selectors import ANNOTATION as TARGETS
 
 RULES = (
     Rule(
@@ -62,6 +74,13 @@ RULES = (
         Severity.WARNING,
         "quota of a cohort can be used",
         "a queue uses quota of its cohort only for flavors and resources that it lists itself",
+    ),
+    Rule(
+        "KF064",
+        Severity.WARNING,
+        "declared cohort is wherever a queue uses its name",
+        "on the other clusters the cohort of that name has no parent, no quota and no limits, so the tree exists where "
+        "no job runs",
     ),
     Rule(
         "KF070",
@@ -307,3 +326,19 @@ def check_local_queue_weights(view: View) -> Iterator[Remark]:
             problem = f"the weight has no effect: queue {queue.ref.name} has no admissionScope"
             hint = "set admissionScope: {admissionMode: UsageBasedAdmissionFairSharing} on the queue"
             yield about(entry, "KF074", ("spec", "fairSharing"), problem, hint)
+
+
+def check_places(view: View) -> Iterator[Remark]:
+    """Report Cohorts with content that were sent to some clusters, while queues on others have a bare one."""
+    bare: dict[str, list[ClusterName]] = {}
+    for entry in view.every("Cohort"):
+        if not is_native(entry):
+            bare.setdefault(entry.ref.name, []).append(entry.ref.cluster)
+    seen: set[int] = set()
+    for entry in view.every("Cohort"):
+        where = bare.get(entry.ref.name, ())
+        if is_native(entry) and entry.manifest.get("spec") and where and id(entry.document) not in seen:
+            seen.add(id(entry.document))
+            problem = f"queues of {listed(where)} use this cohort too, and have it there without its parent and limits"
+            hint = f"remove {TARGETS}, and the cohort follows its queues; or add these clusters"
+            yield Remark("KF064", entry.document, ("metadata", "name"), problem, hint)

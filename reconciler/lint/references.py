@@ -279,7 +279,7 @@ def _check_is_selected(view: View, entry: DesiredObject, queue: DesiredObject) -
     labels = _labels_of(view, entry)
     if written is None or selector is None or not _is_decidable(selector, labels):
         return
-    if not selector.matches({NAMESPACE_LABEL: entry.ref.namespace, **(labels or {})}):
+    if entry.ref.namespace and not selector.matches({NAMESPACE_LABEL: entry.ref.namespace, **(labels or {})}):
         problem = f"the namespaceSelector of queue {queue.ref.name} does not select namespace {entry.ref.namespace}"
         hint = "its jobs would wait forever; label the namespace, or widen the selector"
         path = ("spec", "clusterQueue") if entry.document.kind == "LocalQueue" else ("spec", "namespaces")

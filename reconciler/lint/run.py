@@ -6,6 +6,7 @@ from itertools import chain
 
 from reconciler.capacity import lint as masterqueue
 from reconciler.flux import lint as flux
+from reconciler.kubestellar import lint as kubestellar
 from reconciler.kueue_config import lint as configuration
 from reconciler.kueue_install import lint as installation
 from reconciler.lint import checks, cohorts, flavors, quotas, reading, references, versions
@@ -25,6 +26,7 @@ TOPICS = (
     quotas,
     cohorts,
     multikueue,
+    kubestellar,
     checks,
     flavors,
     flux,
@@ -93,7 +95,10 @@ OF_OBJECTS: tuple[Check, ...] = (
     cohorts.check_flavors,
     masterqueue.check_local_flavors,
     cohorts.check_trees,
+    cohorts.check_places,
     multikueue.check_priorities,
+    multikueue.check_requests,
+    kubestellar.check_native_objects,
     checks.check_admission_checks,
     checks.check_controllers,
     checks.check_provisioning,

@@ -1,4 +1,4 @@
-"""KF040 to KF049, KF061 and KF062: queues whose jobs MultiKueue or KubeStellar dispatches, and credentials."""
+"""KF040 to KF049 and KF061 to KF063: queues whose jobs MultiKueue or KubeStellar dispatches, and credentials."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -6,8 +6,12 @@ from datetime import timedelta
 
 from reconciler.kubestellar.render import cluster_labels
 from reconciler.kueue.kinds import NEWEST, V1BETA2_SINCE, KueueVersion
+from reconciler.kueue.reading import as_list, as_text, at
 from reconciler.kueue.structure import largest_count
+from reconciler.lint.checks import MULTIKUEUE
 from reconciler.lint.model import Remark, Rule, Severity, View, about, listed, misnamed
+from reconciler.lint.versions import JOBS
+from reconciler.objects import ClusterName, group_of
 from reconciler.spec.enums import Dispatch, Role
 from reconciler.spec.kubestellar import LONGEST_NAME
 from reconciler.spec.model import Cluster, Queue
@@ -83,6 +87,12 @@ RULES = (
         "token lives for ten minutes at least",
         "an API server refuses to issue a token for less",
         can_be_silenced=False,
+    ),
+    Rule(
+        "KF063",
+        Severity.WARNING,
+        "job for MultiKueue requests a resource that its queue covers",
+        "Kueue admits a job without one on the manager, and MultiKueue sends it to no worker: no pod ever starts",
     ),
 )
 
@@ -211,3 +221,38 @@ def check_credentials(view: View) -> Iterator[Remark]:
         if cluster.credentials.lifetime < SHORTEST:
             path = ("spec", "credentials", "lifetime")
             yield Remark("KF062", cluster.document, path, "API servers issue tokens for at least 10m")
+
+
+def check_requests(view: View) -> Iterator[Remark]:
+    """Report jobs that the manager admits and sends nowhere. Defaults of a LimitRange count as requests."""
+    limited = {entry.document.namespace for entry in view.spec.objects if entry.document.kind == "LimitRange"}
+    jobs = [entry for entry in view.spec.objects if (group_of(entry.manifest), entry.document.kind) in JOBS]
+    if not jobs:
+        return
+    # Only fleets with jobs wait for the import.
+    from reconciler.admission.jobs import read_submission  # noqa: PLC0415
+
+    for entry in jobs:
+        submission = read_submission(entry.manifest)
+        if submission is None or not submission.pod_sets or entry.document.namespace in limited:
+            continue
+        for cluster in view.spec.targeted(entry.targets):
+            covered = _covered_by_sent_queue(view, cluster.name, (submission.namespace, submission.queue))
+            if covered and not any(one.requests.keys() & covered for one in submission.pod_sets):
+                problem = f"no pod requests a resource that its queue covers ({listed(sorted(covered))})"
+                hint = "request cpu, or another of them: without a request no worker gets the job"
+                yield Remark("KF063", entry.document, ("spec",), problem, hint, cluster=cluster.name)
+
+
+def _covered_by_sent_queue(view: View, cluster: ClusterName, address: tuple[str, str]) -> set[str]:
+    """The resources of the queue of a job; empty if MultiKueue does not dispatch it, or if every pod counts."""
+    local = view.of(cluster, "LocalQueue").get(address)
+    queue = view.of(cluster, "ClusterQueue").get(("", as_text(at(local and local.manifest, "spec", "clusterQueue"))))
+    if queue is None:
+        return set()
+    known = view.of(cluster, "AdmissionCheck")
+    listed_checks = as_list(at(queue.manifest, "spec", "admissionChecksStrategy", "admissionChecks"))
+    checks = (known.get(("", as_text(at(one, "name")))) for one in listed_checks)
+    is_sent = any(at(one.manifest, "spec", "controllerName") == MULTIKUEUE for one in checks if one)
+    covered = {placed.name for placed in view.quotas[queue.ref]}
+    return covered if is_sent and "pods" not in covered else set()

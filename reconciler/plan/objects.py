@@ -7,6 +7,7 @@ from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.fields import changed_immutable
 from reconciler.kueue.kinds import GROUP as KUEUE_GROUP
 from reconciler.kueue.kinds import NEWEST
+from reconciler.kueue.workloads import holding_count
 from reconciler.objects import FIELD_MANAGER, Manifest, Ref, TokenRequestSpec
 from reconciler.plan.blocked import (
     blocked_by_former_copies,
@@ -210,7 +211,8 @@ def _update(prediction: Prediction, context: PlanContext) -> Change:
     if not all(is_manual_manager(conflict.manager) for conflict in _conflicts(prediction)):
         reason = Reason.TAKEN
     is_taken_over = not is_ours and _has_predecessor(prediction)
-    notes = (*rejected_by_multikueue(prediction, context.dispatching), *([] if is_ours else _kept_marks(prediction)))
+    notes = [*rejected_by_multikueue(prediction, context.dispatching), *([] if is_ours else _kept_marks(prediction))]
+    notes += _adoption(prediction, is_unchanged=not fields) if reason is Reason.ADOPTED else []
     return _change(prediction, Action.UPDATE, reason, *notes)._replace(
         fields=(*fields, *unshared, *(abandoned(prediction) if is_taken_over else ())),
         is_forced=bool(prediction.conflicts),
@@ -219,6 +221,14 @@ def _update(prediction: Prediction, context: PlanContext) -> Change:
         is_resumed=is_stopped(prediction.live or {}),
         removed=tuple(one.keys for one in prediction.unnamed),
     )
+
+
+def _adoption(prediction: Prediction, *, is_unchanged: bool) -> Iterator[str]:
+    """What adoption does to an object that works already, and to its workloads."""
+    if is_unchanged:
+        yield "only labels are added"
+    if prediction.ref.kind == "ClusterQueue" and is_unchanged and (count := holding_count(prediction.live or {})):
+        yield "1 workload runs on" if count == 1 else f"{count} workloads run on"
 
 
 def _kept_marks(prediction: Prediction) -> Iterator[str]:

@@ -14,6 +14,7 @@ from reconciler.capacity.masterqueue import master_queue_objects
 from reconciler.capacity.quota import compute_quota
 from reconciler.errors import SpecError
 from reconciler.flux.render import with_queue
+from reconciler.kubestellar.native import in_shape
 from reconciler.kubestellar.render import kubestellar_objects, still_closing, with_closing, with_downsynced
 from reconciler.kueue.kinds import KIND_BY_NAME, kind_of
 from reconciler.kueue.reading import as_list, as_map
@@ -37,6 +38,7 @@ from reconciler.render.tenants import member_objects, tenant_objects
 from reconciler.skypilot.render import skypilot_objects
 from reconciler.snapshot.model import NOT_DOWNSYNCED, NOTHING_SEEN, Capacities, FlavorKey, Observations
 from reconciler.spec.enums import CapacitySource, Role, StopPolicy
+from reconciler.spec.kubestellar import shape_of_release
 from reconciler.spec.model import Cluster, FleetSpec
 from reconciler.spec.nats import without_logins
 
@@ -74,7 +76,7 @@ def compute_desired(spec: FleetSpec, seen: Observations = NOTHING_SEEN, *, marks
             member_objects(spec),
             skypilot_objects(spec),
             monitoring_objects(spec),
-            native_objects(spec, waiting),
+            native_objects(spec, seen, waiting),
         )
     )
     _refuse_doubles(objects)
@@ -115,12 +117,14 @@ def _refuse_doubles(objects: Iterable[DesiredObject]) -> None:
         raise ExceptionGroup("fleet spec", problems)
 
 
-def native_objects(spec: FleetSpec, waiting: WorkerRemovals) -> Iterator[DesiredObject]:
+def native_objects(spec: FleetSpec, seen: Observations, waiting: WorkerRemovals) -> Iterator[DesiredObject]:
     why = held_for(waiting)
+    shape = seen.policy_shape or shape_of_release(spec.fleet.kubestellar.version)
     for entry in spec.objects:
         for cluster in spec.targeted(entry.targets):
-            labelled = with_queue(_fitting(entry.current, cluster, waiting), spec, cluster)
-            notes = (*entry.notes, *([labelled.note] if labelled.note else ()))
+            shaped, moved = in_shape(_fitting(entry.current, cluster, waiting), shape)
+            labelled = with_queue(shaped, spec, cluster)
+            notes = (*entry.notes, *filter(None, (moved, labelled.note)))
             made = desired_object(cluster, labelled.manifest, entry.document, *notes)
             yield replace(made, held=why) if why and made.ref.kind == "MultiKueueConfig" else made
 

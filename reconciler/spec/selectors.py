@@ -208,7 +208,10 @@ def check_metadata(document: Document, *, is_own: bool) -> Iterator[SpecError]:
 def _unknown(key: str, field: str, known: Mapping[str, str], others: Mapping[str, str]) -> str:
     if key in others:
         return f"has no effect here: it is {'an annotation' if field == 'labels' else 'a label'}"
-    return f"is not one of kfleet's {field}{suggest(key, known)}; allowed: {', '.join(known)}"
+    # The domain is the same in all of them, and would make any two look alike.
+    meant = suggest(key.removeprefix(DOMAIN), [name.removeprefix(DOMAIN) for name in known])
+    hint = meant.replace("did you mean ", f"did you mean {DOMAIN}")
+    return f"is not one of kfleet's {field}{hint}; allowed: {', '.join(known)}"
 
 
 def _selection(kind: str) -> str:

@@ -280,3 +280,13 @@ def test_explain_runs_as_a_command(kfleet: Kfleet) -> None:
     good, bad = kfleet("explain", "queue.dispatch"), kfleet("explain", "queue.dispach")
     assert good.returncode == 0 and "multikueue, kubestellar, none" in good.stdout and good.stderr == ""
     assert bad.returncode == 1 and bad.stderr == "error: queue: no field 'dispach'; did you mean dispatch?\n"
+
+
+def test_native_kind_says_where_it_belongs(capsys: pytest.CaptureFixture[str]) -> None:
+    text = explained(capsys, "cohort")
+    assert text.startswith("KIND      Cohort (kueue.x-k8s.io/v1beta2), a native object of Kueue\n")
+    assert "spec.cohort of a Queue creates a Cohort" in text
+    assert "goes to every cluster with a queue that uses it" in " ".join(text.split())
+    assert explained(capsys, "workloadpriorityclasses").startswith("KIND      WorkloadPriorityClass ")
+    assert json.loads(explained(capsys, "Topology", "-o", "json"))["native"] is True
+    assert "kfleet.dev/clusters" not in explained(capsys, "workload")

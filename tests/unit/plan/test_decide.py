@@ -150,6 +150,14 @@ def test_decide_adopts_without_a_difference() -> None:
     (_, queue) = compute_desired(SPEC).objects
     change = change_of(decision_on(PaperClusters().holding(queue.manifest)))
     assert (change.action, change.reason, change.fields) == (Action.UPDATE, Reason.ADOPTED, ())
+    assert change.notes == ("only labels are added",)
+
+
+@pytest.mark.parametrize(("count", "note"), [(1, "1 workload runs on"), (2, "2 workloads run on")])
+def test_decide_says_of_an_adopted_queue_that_its_workloads_run_on(count: int, note: str) -> None:
+    (_, queue) = compute_desired(SPEC).objects
+    live = PaperClusters().holding(queue.manifest).patched(NIGHT, {"status": {"reservingWorkloads": count}})
+    assert change_of(decision_on(live)).notes == ("only labels are added", note)
 
 
 @pytest.mark.parametrize("manager", ["kubectl-create", "terraform"])
