@@ -27,7 +27,7 @@ from reconciler.kueue.reading import (
     pod_amounts,
     quantity_at,
 )
-from reconciler.objects import ClusterName, Manifest
+from reconciler.objects import FIELD_MANAGER, ClusterName, Manifest
 from reconciler.quantity import ZERO, Quantity
 from reconciler.snapshot.model import Amounts
 from reconciler.spec.model import Flavor
@@ -255,8 +255,20 @@ def publish_metrics(manager: ClusterClient, worker: ClusterClient) -> bool:
         manager.create({**kind, "metadata": metadata, "spec": {}})
     elif at(live, "status", "nodes") == nodes:
         return False
-    manager.patch(f"{path}/status", {"status": {"nodes": nodes}})
+    elif others := other_writers(live):
+        problem = f"ClusterMetrics {worker.cluster} is written by {', '.join(others)} too: kfleet does not overwrite it"
+        raise ClusterError(manager.cluster, f"{problem} (stop the other writer, or remove publishMetrics)")
+    manager.patch(f"{path}/status?fieldManager={FIELD_MANAGER}", {"status": {"nodes": nodes}})
     return True
+
+
+def other_writers(live: Mapping[str, Any]) -> list[str]:
+    """The field managers beside kfleet that own the nodes of a ClusterMetrics, such as the agent of KubeStellar."""
+    return sorted(
+        as_text(entry.get("manager"))
+        for entry in map(as_map, as_list(at(live, "metadata", "managedFields")))
+        if entry.get("manager") != FIELD_MANAGER and at(entry, "fieldsV1", "f:status", "f:nodes") is not None
+    )
 
 
 def metrics_of(nodes: Iterable[Mapping[str, Any]], pods: list[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.capacity.nodes import Node, count, read_node, requests_by_node
+from reconciler.capacity.nodes import Node, count, other_writers, read_node, requests_by_node
 from reconciler.quantity import parse, total
 from reconciler.spec.model import Flavor
 from tests.builders import Document, labelled_flavor, spec_of
@@ -144,3 +144,15 @@ def test_node_is_read_with_its_name_its_allocatable_and_what_else_runs_there() -
     other = {"n1": amounts(cpu=2), "n2": amounts(cpu=4)}
     found = read_node(node, other)
     assert (found.name, found.allocatable, found.other) == ("n1", amounts(cpu=8), amounts(cpu=2))
+
+
+def test_metrics_of_another_writer_are_recognised() -> None:
+    owned: Document = {"f:status": {"f:nodes": {}}}
+    entries = [
+        {"manager": "kfleet", "subresource": "status", "fieldsV1": owned},
+        {"manager": "clustermetrics-agent", "subresource": "status", "fieldsV1": owned},
+        {"manager": "kubectl-label", "fieldsV1": {"f:metadata": {"f:labels": {}}}},
+    ]
+    assert other_writers({"metadata": {"managedFields": entries}}) == ["clustermetrics-agent"]
+    assert other_writers({"metadata": {"managedFields": entries[:1]}}) == []
+    assert other_writers({"metadata": {}}) == []
