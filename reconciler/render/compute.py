@@ -119,7 +119,9 @@ def _refuse_doubles(objects: Iterable[DesiredObject]) -> None:
 
 def native_objects(spec: FleetSpec, seen: Observations, waiting: WorkerRemovals) -> Iterator[DesiredObject]:
     why = held_for(waiting)
-    shape = seen.policy_shape or shape_of_release(spec.fleet.kubestellar.version)
+    # A release that is neither observed nor named takes policies as they are written.
+    named = spec.fleet.kubestellar.version
+    shape = seen.policy_shape or (shape_of_release(named) if named else None)
     for entry in spec.objects:
         for cluster in spec.targeted(entry.targets):
             shaped, moved = in_shape(_fitting(entry.current, cluster, waiting), shape)

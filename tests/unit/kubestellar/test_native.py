@@ -43,6 +43,8 @@ def test_older_releases_get_the_policy_as_it_is_written(release: str) -> None:
 def test_policy_of_the_new_shape_and_other_objects_stay() -> None:
     for manifest in (policy(CLAUSE), {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}):
         assert in_shape(manifest, shape_of_release("0.30.0")) == (manifest, "")
+    written = policy(CLAUSE, wantSingletonReportedState=True)
+    assert in_shape(written, None) == (written, "")
 
 
 def test_fleet_sends_the_shape_of_its_release() -> None:
