@@ -1,4 +1,4 @@
-"""KF077, KF078 and KF172: native objects of a fleet whose jobs KubeStellar downsyncs."""
+"""KF077, KF078 and KF210: native objects of a fleet whose jobs KubeStellar downsyncs."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ RULES = (
         "KubeStellar downsyncs a job with the label at once, before it has quota; kfleet sets it when it has",
     ),
     Rule(
-        "KF172",
+        "KF210",
         Severity.WARNING,
         "check of KubeStellar has a queue that kfleet serves",
         "kfleet places only jobs of Queues with dispatch: kubestellar: other queues stay inactive, unless kueue-ks "
@@ -67,4 +67,4 @@ def _check_checks(view: View) -> Iterator[Remark]:
         if is_native(entry) and at(entry.manifest, "spec", "controllerName") == CHECK_CONTROLLER:
             problem = f"kfleet serves no native check of {CHECK_CONTROLLER}: queues with it stay inactive"
             hint = "write the queue as a Queue with dispatch: kubestellar, or silence this where kueue-ks runs"
-            yield about(entry, "KF172", ("spec", "controllerName"), problem, hint)
+            yield about(entry, "KF210", ("spec", "controllerName"), problem, hint)

@@ -5,10 +5,9 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from reconciler.kubestellar.render import cluster_labels
-from reconciler.kueue.kinds import NEWEST, V1BETA2_SINCE, KueueVersion
+from reconciler.kueue.kinds import MULTIKUEUE_CONTROLLER, NEWEST, V1BETA2_SINCE, KueueVersion
 from reconciler.kueue.reading import as_list, as_text, at
 from reconciler.kueue.structure import largest_count
-from reconciler.lint.checks import MULTIKUEUE
 from reconciler.lint.model import Remark, Rule, Severity, View, about, listed, misnamed
 from reconciler.lint.versions import JOBS
 from reconciler.objects import ClusterName, group_of
@@ -253,6 +252,6 @@ def _covered_by_sent_queue(view: View, cluster: ClusterName, address: tuple[str,
     known = view.of(cluster, "AdmissionCheck")
     listed_checks = as_list(at(queue.manifest, "spec", "admissionChecksStrategy", "admissionChecks"))
     checks = (known.get(("", as_text(at(one, "name")))) for one in listed_checks)
-    is_sent = any(at(one.manifest, "spec", "controllerName") == MULTIKUEUE for one in checks if one)
+    is_sent = any(at(one.manifest, "spec", "controllerName") == MULTIKUEUE_CONTROLLER for one in checks if one)
     covered = {placed.name for placed in view.quotas[queue.ref]}
     return covered if is_sent and "pods" not in covered else set()
