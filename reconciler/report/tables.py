@@ -10,6 +10,8 @@ from reconciler.text import Paint, unpainted
 UNKNOWN, NOTHING = "?", "-"
 SPACE = "  "
 SMALLEST = 6
+# What the last column needs at least before others are left out for it: the first words of a reason.
+LAST = 24
 BAR = 6
 _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _SIZES = ("memory", "ephemeral-storage")
@@ -26,8 +28,16 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Table:
+    """`optional` are columns that a narrow terminal does without, in this order: names would be cut otherwise."""
+
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...] = field(default=())
+    optional: tuple[str, ...] = ()
+
+    def without(self, name: str) -> "Table":
+        kept = [at for at, column in enumerate(self.columns) if column != name]
+        rows = (tuple(row[at] for at in kept) for row in self.rows)
+        return replace(self, columns=tuple(self.columns[at] for at in kept), rows=tuple(rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +51,29 @@ class Layout:
 
 
 def table_lines(table: Table, layout: Layout) -> Iterator[str]:
-    """Bars are left out where the amounts beside them would be cut."""
-    rows, widths = _sized(table, layout)
+    """On a narrow terminal bars are left out first, then optional columns, and only then texts are cut."""
+    for chosen in _choices(table, layout):
+        rows, widths = _sized(*chosen)
+        if layout.width is None or _needed(widths) <= layout.width:
+            break
     fitted = _fitted(widths, layout)
-    if any(cell.bar is not None and len(cell.text) > fitted[at] for row in rows for at, cell in enumerate(row)):
-        rows, widths = _sized(table, replace(layout, has_bars=False))
-        fitted = _fitted(widths, layout)
     for row in rows:
         yield _line(row, fitted, layout)
+
+
+def _choices(table: Table, layout: Layout) -> Iterator[tuple[Table, Layout]]:
+    yield table, layout
+    plain = replace(layout, has_bars=False)
+    yield table, plain
+    for name in table.optional:
+        table = table.without(name)
+        yield table, plain
+
+
+def _needed(widths: Sequence[int]) -> int:
+    """How wide a row is with everything but the last column in full."""
+    *others, last = widths or (0,)
+    return sum(others) + len(SPACE) * len(others) + min(last, LAST)
 
 
 def _sized(table: Table, layout: Layout) -> tuple[list[tuple[Cell, ...]], list[int]]:

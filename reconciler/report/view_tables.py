@@ -34,8 +34,8 @@ JOB_STYLES = {
     JobState.INACTIVE: "red",
     JobState.UNKNOWN: "red",
 }
-# What other columns say already: that a job waits, and at which place.
-IN_OTHER_COLUMNS = re.compile(r"^(waits|unknown): (place \d+ of queue \S+ on \S+; )?")
+# What other columns say already: that a job waits, and at which place. That waiting does not help, none says.
+IN_OTHER_COLUMNS = re.compile(r"^(?:(?:waits|unknown): |(never: ))(?:place \d+ of queue \S+ on \S+; )?")
 # The columns of these resources come first, the others by name.
 FIRST = ("cpu", "memory")
 
@@ -43,7 +43,8 @@ FIRST = ("cpu", "memory")
 def clusters_table(view: FleetView, *, is_wide: bool = False) -> Table:
     columns = ("NAME", "ROLE", "STATE", "KUBERNETES", "KUEUE", "SYNC", "DRIFT", "UNHEALTHY")
     rows = ((*_cluster(one), *(_cluster_more(one) if is_wide else ())) for one in view.clusters)
-    return Table((*columns, *(("DRAIN", "FIRST PROBLEM") if is_wide else ())), tuple(rows))
+    more = ("DRAIN", "FIRST PROBLEM") if is_wide else ()
+    return Table((*columns, *more), tuple(rows), optional=("KUBERNETES", "ROLE"))
 
 
 def _cluster(entry: ClusterEntry) -> tuple[Cell, ...]:
@@ -85,7 +86,7 @@ def queues_table(view: FleetView, *, is_wide: bool = False) -> Table:
         rows.append(_queue_row(entry, names))
         before = entry.name
     columns = ("NAME", "CLUSTER", "COHORT", "STATE", "PENDING", "RUNNING", *(column_of(name) for name in names))
-    return Table(columns, tuple(rows))
+    return Table(columns, tuple(rows), optional=("COHORT",))
 
 
 def _by_name(queues: Iterable[QueueEntry]) -> list[QueueEntry]:
@@ -239,7 +240,7 @@ def jobs_table(view: FleetView, *, is_wide: bool = False) -> Table:
     columns = ("NAMESPACE", "NAME", "KIND", "QUEUE", "STATE", "POS", "RUNS ON", "AGE")
     more = ("CLUSTER", "TENANT", "OWNER", "PRIORITY", "REQUESTED", "COPIES") if is_wide else ()
     rows = tuple(_job(one, view.taken_at, is_wide=is_wide) for one in view.jobs)
-    return Table((*columns, *more, "REASON"), rows)
+    return Table((*columns, *more, "REASON"), rows, optional=("KIND", "AGE"))
 
 
 def _job(entry: JobEntry, now: datetime, *, is_wide: bool) -> tuple[Cell, ...]:
@@ -258,7 +259,7 @@ def _job(entry: JobEntry, now: datetime, *, is_wide: bool) -> tuple[Cell, ...]:
 
 
 def _why(entry: JobEntry) -> str:
-    return entry.reason if entry.state.is_started else IN_OTHER_COLUMNS.sub("", entry.why) or entry.reason
+    return entry.reason if entry.state.is_started else IN_OTHER_COLUMNS.sub(r"\1", entry.why) or entry.reason
 
 
 def _job_more(entry: JobEntry) -> Iterator[Cell]:

@@ -1,5 +1,6 @@
 """The tables of `kfleet get`, as text: aligned in a pipe, cut and with bars on a terminal."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -88,9 +89,24 @@ def test_table_is_aligned_and_complete_in_a_pipe() -> None:
 
 
 def test_table_is_cut_at_the_width_of_a_terminal_and_has_bars() -> None:
-    found = lines(TABLE, width=24, has_bars=True)
-    assert found == ["NAME       REASON", f"a          {'x' * 12}…", "long-name  ███░░░ -"]
-    assert max(map(len, found)) == 24
+    found = lines(TABLE, width=36, has_bars=True)
+    assert found == ["NAME       REASON", f"a          {'x' * 24}…", "long-name  ███░░░ -"]
+    assert max(map(len, found)) == 36
+
+
+def test_narrow_terminal_shows_names_in_full_instead_of_optional_columns() -> None:
+    row = (Cell("queue-001"), Cell("gpu-cohort"), Cell("4/64", bar=0.1), Cell("a long reason, in many words"))
+    table = Table(("NAME", "COHORT", "CPU", "REASON"), (row,), optional=("COHORT",))
+    assert lines(table, width=64)[1] == "queue-001  gpu-cohort  4/64  a long reason, in many words"
+    assert lines(table, width=53, has_bars=True)[1] == "queue-001  gpu-cohort  4/64  a long reason, in many …"
+    assert lines(table, width=52, has_bars=True)[1] == "queue-001  4/64  a long reason, in many words"
+    assert lines(table, width=24)[1] == "queue-0…  4/64  a long …"
+
+
+def test_all_columns_are_in_a_pipe_and_on_a_wide_terminal() -> None:
+    for width in (None, 120):
+        assert "COHORT" in lines(queues_table(small_view()), width=width)[0]
+        assert "KIND" in lines(jobs_table(small_view()), width=width)[0]
 
 
 def test_bars_are_left_out_where_amounts_would_be_cut() -> None:
@@ -171,6 +187,20 @@ def test_jobs_show_where_they_run_and_why_they_wait() -> None:
         "team       waits  Workload  main   pending   1    -        60m  no room",
     ]
     assert "vision" in lines(jobs_table(small_view(), is_wide=True))[1]
+
+
+@pytest.mark.parametrize(
+    ("why", "shown"),
+    [
+        ("waits: place 4 of queue main on east; cpu: 2 more needed", "cpu: 2 more needed"),
+        ("never: place 4 of queue main on east; cpu: 64 requested", "never: cpu: 64 requested"),
+        ("never: there is no LocalQueue team/mian", "never: there is no LocalQueue team/mian"),
+        ("inactive: its Workload has spec.active: false", "inactive: its Workload has spec.active: false"),
+    ],
+)
+def test_reason_of_a_job_repeats_no_other_column(why: str, shown: str) -> None:
+    (waiting,) = (replace(job, why=why) for job in small_view().jobs if job.name == "waits")
+    assert lines(jobs_table(replace(small_view(), jobs=(waiting,))))[1].endswith(f"  60m  {shown}")
 
 
 def test_tenants_of_a_queue_that_was_not_observed_everywhere_are_unknown() -> None:
