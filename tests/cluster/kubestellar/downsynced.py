@@ -134,15 +134,20 @@ class Downsynced:
         return str(next(one["nominalQuota"] for one in found["resources"] if one["name"] == "cpu"))
 
     def clean(self) -> None:
-        """Everything of the fleet, on whichever cluster it has something."""
+        """Everything of the fleet, on each cluster, until it is gone: the next fleet has the same names."""
         for cluster in ("manager", *WORKERS):
-            api = self.live_fleet.api(cluster)
-            for path in COLLECTIONS if cluster == "manager" else ("/api/v1/namespaces",):
-                for entry in list(api.list(path, f"{MEMBER_LABEL}={self.live_fleet.set_name.id}")):
-                    api.delete(_path_in(path, entry))
+            for path in self._members(cluster):
+                self.live_fleet.api(cluster).delete(path)
             # A worker that left the fleet has none any more.
+            api = self.live_fleet.api(cluster)
             if api.find(self.live_fleet.set_name.path):
                 api.delete(self.live_fleet.set_name.path)
+        eventually(lambda: not any(self._members(cluster) for cluster in ("manager", *WORKERS)), 60)
+
+    def _members(self, cluster: str) -> list[str]:
+        api, label = self.live_fleet.api(cluster), f"{MEMBER_LABEL}={self.live_fleet.set_name.id}"
+        collections = COLLECTIONS if cluster == "manager" else ("/api/v1/namespaces",)
+        return [_path_in(path, entry) for path in collections for entry in api.list(path, label)]
 
     def nodes_of(self, name: str, cluster: str) -> set[str]:
         pods = self.live_fleet.api(cluster).list(
