@@ -69,7 +69,10 @@ def ui(
     if recording is not None:
         planned = planner.plan_now()  # a snapshot is read once, so that its plan must be there already
         pages = ClusterSource(lambda: planned, open_, recording.taken_at)
-    server = WebServer("--listen", listen, Feed(pages, timedelta(seconds=refresh)), reviewer=None)
+    feed = Feed(pages, timedelta(seconds=refresh))
+    if recording is not None:
+        feed.latest()  # all of a large snapshot is read here, so that no reader waits for it
+    server = WebServer("--listen", listen, feed, reviewer=None)
     click.echo(f"http://{listen.rpartition(':')[0]}:{server.port}/")
     stop_on_signals().wait()
     server.close()

@@ -138,9 +138,9 @@ function whyOrWhere(job) {
   return h("span", { class: "clip-two" }, job.runsOn ? ["on ", h("strong", null, job.runsOn)] : "no pods yet", job.reason ? h("span", { class: "muted" }, ` · ${job.reason}`) : null);
 }
 
-/** Without what the other cells say: that it waits, and at which place. */
+/** Without what the other cells say: that it waits, and at which place. That waiting does not help stays. */
 function shortWhy(job) {
-  return (job.why || job.reason).replace(/^(waits|unknown): /, "").replace(/^place \d+ of queue \S+ on \S+; /, "");
+  return (job.why || job.reason).replace(/^(?:(?:waits|unknown): |(never: ))(?:place \d+ of queue \S+ on \S+; )?/, "$1");
 }
 
 /** All facts about one job, in a dialog with an address of its own. */

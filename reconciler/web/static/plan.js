@@ -39,7 +39,7 @@ function changes(plan, route, change) {
     problems("Preflight", "warn", plan.preflightIssues.map((one) => `${one.cluster}: ${one.problem} ${one.remedy}`)),
     problems("Waiting", "none", plan.waiting.map((one) => `${one.cluster}: ${one.why}`)),
     problems("Placements", "none", plan.placements.map((one) => `${one.verb} ${one.object} ${one.cluster} ${one.why}`)),
-    clusters.map((cluster) => clusterChanges(cluster, route)),
+    clusterSections(clusters, route),
   ];
 }
 
@@ -56,15 +56,24 @@ function problems(title, kind, lines) {
   return h("section", { class: `panel problems ${kind}`, key: title }, h("h2", null, title), h("ul", { class: "lines" }, lines.map((line) => h("li", { key: line }, line))));
 }
 
-function clusterChanges(cluster, route) {
-  const shown = cluster.changes.filter((one) => matches(route.query.q, [one.object, one.reason, one.action]));
-  if (!shown.length) return null;
+/** At most so many changes in all: those of 20 clusters would be 50,000 elements. */
+function clusterSections(clusters, route) {
+  let left = MOST;
+  return clusters.map((cluster) => {
+    const found = cluster.changes.filter((one) => matches(route.query.q, [one.object, one.reason, one.action]));
+    const shown = found.slice(0, left);
+    left -= shown.length;
+    return found.length ? clusterChanges(cluster.name, shown, found.length) : null;
+  });
+}
+
+function clusterChanges(name, shown, number) {
   return h(
     "details",
-    { class: "cluster-section", key: cluster.name, open: true },
-    h("summary", null, h("h2", null, cluster.name), h("span", { class: "muted" }, counted(shown.length, "change"))),
-    h("ul", { class: "changes" }, shown.slice(0, MOST).map(changeEntry)),
-    shown.length > MOST ? h("p", { class: "muted" }, `and ${shown.length - MOST} more; the text shows all`) : null,
+    { class: "cluster-section", key: name, open: true },
+    h("summary", null, h("h2", null, name), h("span", { class: "muted" }, counted(number, "change"))),
+    h("ul", { class: "changes" }, shown.map(changeEntry)),
+    number > shown.length ? h("p", { class: "muted" }, `and ${number - shown.length} more; choose a cluster, search, or read the text`) : null,
   );
 }
 

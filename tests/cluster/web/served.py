@@ -1,5 +1,8 @@
-"""The page with views that a test chooses."""
+"""The page with views that a test chooses, and the page of the command."""
 
+import os
+import signal
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -8,6 +11,7 @@ from typing import Any
 from reconciler.web.auth import Record
 from reconciler.web.events import NO_PLAN, Feed
 from reconciler.web.server import WebServer
+from tests.support import kfleet_program
 from tests.unit.web.views import example_view
 
 REFRESH = timedelta(milliseconds=200)
@@ -48,3 +52,21 @@ def served(source: Shown) -> Iterator[str]:
         yield f"http://127.0.0.1:{server.port}"
     finally:
         server.close()
+
+
+@contextmanager
+def serving(*options: str) -> Iterator[str]:
+    """`kfleet ui` as a process of its own; returns its address."""
+    process = subprocess.Popen(
+        [kfleet_program(), "ui", "--listen", "127.0.0.1:0", *options],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    assert process.stdout is not None
+    try:
+        yield process.stdout.readline().strip().rstrip("/")
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+        process.stdout.close()

@@ -88,13 +88,16 @@ def test_cohort_shows_the_sum_of_what_is_below_it(address: str, open_tab: OpenTa
     assert page.locator(".cohort > .quotas").all_inner_texts() == ["cpu ondemand\n14 of 32 reserved"] * 2
 
 
-def test_jobs_are_in_order_with_their_reason_and_place(address: str, open_tab: OpenTab) -> None:
+def test_jobs_are_in_order_with_their_reason_and_place(address: str, open_tab: OpenTab, shown: Shown) -> None:
     tab = open_tab(address)
     page = tab.show("jobs?state=waiting&queue=training")
     assert page.locator(".jobs .body .name").all_inner_texts()[:2] == ["finetune", "render-many"]
     first = tab.text(".jobs .body .row")
     assert "place 1" in first and first.count("place") == 1 and "nvidia.com/gpu: 2 more needed in flavor any" in first
     assert "preempted by PyTorchJob/vision/finetune" in tab.text(".jobs .body .row:has-text('render-many')")
+    shown.change("jobs", FINETUNE, why="never: place 1 of queue training on hub; nvidia.com/gpu: 64 requested")
+    reason = page.locator(".jobs .body .row").first.locator(".clip-two").first
+    expect(reason).to_have_text("never: nvidia.com/gpu: 64 requested")
     tab.show("jobs?state=running")
     assert "on east" in tab.text(".jobs .body .row:has-text('fold')")
 
@@ -109,6 +112,20 @@ def test_plan_shows_changes_and_text(address: str, open_tab: OpenTab, shown: Sho
     tab.page.get_by_role("link", name="Text").click()
     expect(tab.page.locator("pre")).to_have_text(PLAN["text"])
     assert tab.page.url.endswith("/plan?show=text")
+
+
+def test_plan_of_many_changes_shows_some_and_says_how_many_there_are(
+    address: str, open_tab: OpenTab, shown: Shown
+) -> None:
+    changes = [{**CHANGE, "object": f"east/ClusterQueue/queue-{number:03}"} for number in range(150)]
+    clusters = [{"name": name, "changes": changes} for name in ("east", "west")]
+    shown.plan = {**PLAN, "plan": {**PLAN["plan"], "clusters": clusters}}
+    page = open_tab(address).show("plan")
+    expect(page.locator(".change-head")).to_have_count(200)
+    assert "150 changes" in page.locator(".cluster-section").last.inner_text()
+    assert "and 100 more" in page.locator(".cluster-section").last.inner_text()
+    page.get_by_label("cluster", exact=True).select_option("west")
+    expect(page.locator(".change-head")).to_have_count(150)
 
 
 def test_job_is_followed_without_a_reload(address: str, open_tab: OpenTab, shown: Shown) -> None:
