@@ -269,7 +269,18 @@ def moved_fields(live: Manifest, wanted: Manifest, manager: str) -> list[Mapping
 
 
 def _divided(tree: FieldTree, wanted: Manifest) -> tuple[FieldTree, FieldTree]:
-    """The fields to take over, and those that stay with the predecessor: labels and annotations outside git."""
+    """The fields to take over, and those that stay with the predecessor.
+
+    These are labels and annotations outside git, and a spec that is empty: without an owner the API server would remove
+    it, and count that as a change of the object.
+    """
+    is_idle = "spec" not in wanted and not any(key != "." for key in tree.get(_SPEC, {"f:": {}}))
+    rest = {key: below for key, below in tree.items() if key != _SPEC or not is_idle}
+    taken, left = _divided_marks(rest, wanted)
+    return taken, {**left, _SPEC: tree[_SPEC]} if is_idle else left
+
+
+def _divided_marks(tree: FieldTree, wanted: Manifest) -> tuple[FieldTree, FieldTree]:
     metadata = tree.get("f:metadata") or {}
     left: dict[str, FieldTree] = {}
     for part in ("labels", "annotations"):

@@ -145,3 +145,18 @@ def test_moved_fields_are_only_those_of_one_predecessor() -> None:
     moved = moved_fields(shared, OURS, "kfleet")
     assert moved is not None
     assert [entry["manager"] for entry in moved] == [PYTHON_CLIENT, CLIENT_SIDE, "kfleet"]
+
+
+def test_empty_spec_stays_with_its_owner() -> None:
+    """Without one the API server would remove it, and count that as a change of the object."""
+    metadata: dict[str, Any] = {"name": "cpu", "labels": {"team": "a"}}
+    wanted: dict[str, Any] = {"apiVersion": KUEUE, "kind": "ResourceFlavor", "metadata": metadata}
+    entry = entry_of(CLIENT_SIDE, "Update", KUEUE, [("f:metadata", "f:labels", "f:team"), ("f:spec",)])
+    live = {**wanted, "spec": {}, "metadata": {**metadata, "managedFields": [entry]}}
+    assert list(abandoned_fields(live, wanted)) == []
+    moved = moved_fields(live, wanted, "kfleet")
+    assert moved is not None
+    assert {one["manager"]: one["fieldsV1"] for one in moved} == {
+        CLIENT_SIDE: {"f:spec": {}},
+        "kfleet": {"f:metadata": {"f:labels": {"f:team": {}}}},
+    }
