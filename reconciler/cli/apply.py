@@ -33,10 +33,10 @@ from reconciler.pipeline.load import Source, committed
 from reconciler.pipeline.observe import connect
 from reconciler.pipeline.plan import Scope
 from reconciler.pipeline.report import wait_for_health
-from reconciler.plan.model import ClusterOutcome, Plan, outcome_record
+from reconciler.plan.model import ClusterOutcome, outcome_record
 from reconciler.plan.record import FORMAT, find_moves, plan_record
 from reconciler.report.health import HealthIssue
-from reconciler.report.text import apply_exit_code, effects_lines, outcome_text, plan_text
+from reconciler.report.text import apply_exit_code, effects_lines, effects_record, outcome_text, plan_text
 from reconciler.spec.model import FleetSpec
 from reconciler.spec.schema import schema_folder
 from reconciler.text import suggest
@@ -164,7 +164,7 @@ def apply(
     if output == "text":
         click.echo(_text(outcomes, health_issues, f"{time.monotonic() - started:.1f} s"))
     else:
-        click.echo(_json(planned.plan, source.overlay, outcomes, health_issues))
+        click.echo(_json(planned, source.overlay, outcomes, health_issues))
     return apply_exit_code(planned.plan, outcomes)
 
 
@@ -194,7 +194,7 @@ def _show(planned: Planned, record: Mapping[str, Any] | None, overlay: str, outp
 def _dry_run(planned: Planned, record: Mapping[str, Any] | None, overlay: str, output: str) -> int:
     _show(planned, record, overlay, output)
     if output == "json":
-        click.echo(json.dumps(plan_record(planned.plan, overlay), indent=2))
+        click.echo(json.dumps(_record(planned, overlay), indent=2))
     click.secho("dry run: nothing was written", dim=True, err=True)
     return apply_exit_code(planned.plan, ())
 
@@ -221,9 +221,13 @@ def _text(outcomes: Outcomes, health_issues: Sequence[HealthIssue], took: str) -
     return "\n".join((outcome_text(outcomes, paint), *unhealthy, took))
 
 
-def _json(made: Plan, overlay: str, outcomes: Outcomes, health_issues: Sequence[HealthIssue]) -> str:
+def _json(planned: Planned, overlay: str, outcomes: Outcomes, health_issues: Sequence[HealthIssue]) -> str:
     done = {"outcomes": outcome_record(outcomes), "unhealthy": [str(health_issue) for health_issue in health_issues]}
-    return json.dumps(plan_record(made, overlay) | done, indent=2)
+    return json.dumps(_record(planned, overlay) | done, indent=2)
+
+
+def _record(planned: Planned, overlay: str) -> dict[str, Any]:
+    return plan_record(planned.plan, overlay) | {"effects": effects_record(planned.effects)}
 
 
 def read_record(path: Path) -> dict[str, Any]:

@@ -56,7 +56,9 @@ def test_plan_names_the_jobs_that_a_change_affects(busy: LiveFleet) -> None:
 def test_more_quota_starts_what_the_plan_says(busy: LiveFleet) -> None:
     busy.commit(*team_documents(busy.name, {"cpu": 5}))
     assert impacts(busy) == [("starts", "waits")]
-    assert busy.apply().code == 0
+    applied = busy.apply("-o", "json")
+    assert applied.code == 0
+    assert [(one["impact"], one["name"]) for one in applied.record["effects"]["workloads"]] == [("starts", "waits")]
     eventually(lambda: busy.queue(busy.name)["status"]["reservingWorkloads"] == 2)
     end_workloads(busy, "runs", "waits")
 
