@@ -9,6 +9,7 @@ from reconciler.admission.nodes import is_selected
 from reconciler.admission.state import ClusterState
 from reconciler.effects.model import Impact
 from reconciler.effects.states import ChangedCluster
+from reconciler.effects.woken import with_cohorts
 from reconciler.kueue.quota_tree import NO_QUOTA, FlavorResource, NodeKind, NodeName, QuotaTree
 from reconciler.kueue.reading import amount_of, as_list, as_text, at
 from reconciler.kueue.workloads import (
@@ -220,8 +221,10 @@ def find_admissions(cluster: ChangedCluster, evicted: Collection[str]) -> Admiss
     workloads = read_workloads(cluster.workloads, cluster.before, cluster.configuration)
     waiting = sorted((one for one in workloads if not one.held), key=lambda one: one.turn)
     never = tuple(_never(cluster, waiting))
-    before = _settle(cluster, cluster.before, workloads)
-    after = _settle(cluster, cluster.after, _without(workloads, evicted))
+    before = _settle(cluster, cluster.before, workloads, ())
+    left = {one.queue for one in workloads if one.uid in evicted}
+    woken = cluster.woken | with_cohorts(cluster.after, left)
+    after = _settle(cluster, cluster.after, _without(workloads, evicted), woken)
     if why := _why_unknown(cluster, before, after):
         return Admissions(never, why)
     moved = (*_started(waiting, before, after), *_preempted(before, after))
@@ -229,10 +232,12 @@ def find_admissions(cluster: ChangedCluster, evicted: Collection[str]) -> Admiss
     return Admissions((*moved, *(hit for hit in never if id(hit.workload) not in seen)))
 
 
-def _settle(cluster: ChangedCluster, state: ClusterState, workloads: Iterable[QueuedWorkload]) -> Settled:
+def _settle(
+    cluster: ChangedCluster, state: ClusterState, workloads: Iterable[QueuedWorkload], woken: Collection[str]
+) -> Settled:
     if state.tree is None:
         return Settled()
-    return build_scheduler(state, state.tree, workloads, cluster.settings).settle()
+    return build_scheduler(state, state.tree, workloads, cluster.settings, woken).settle()
 
 
 def _without(workloads: Iterable[QueuedWorkload], evicted: Collection[str]) -> Iterator[QueuedWorkload]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from reconciler.admission.state import AdmissionFacts, ClusterState, admission_settings, build_state
 from reconciler.effects.model import WRITES
+from reconciler.effects.woken import Address, woken_queues
 from reconciler.kueue.configuration import ConfigurationError, assumed_settings, read_configuration, read_settings
 from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.kinds import GROUP, first_version
@@ -19,18 +20,20 @@ WORKLOAD = "Workload"
 # Without these an effect on a cluster cannot be computed.
 NEEDED = (("", "Namespace"), *((GROUP, kind) for kind in ("ClusterQueue", "LocalQueue", "Cohort", WORKLOAD)))
 
-Address = tuple[str, str, str]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedCluster:
-    """`drained` are the queues whose workloads the plan evicts before it deletes them."""
+    """`drained` are the queues whose workloads the plan evicts before it deletes them.
+
+    In the queues that are `woken`, Kueue tries again what it has tried in vain before the plan.
+    """
 
     name: ClusterName
     before: ClusterState
     after: ClusterState
     workloads: tuple[Manifest, ...] = field(repr=False)
     drained: frozenset[str] = frozenset()
+    woken: frozenset[str] = frozenset()
     configuration: str = ""
     settings: SchedulerSettings = field(default_factory=SchedulerSettings)
 
@@ -48,14 +51,16 @@ def read_change(
     for ref in removed:
         after.pop((ref.kind, ref.namespace, ref.name), None)
     facts = _facts(objects)
+    state = build_state(objects.name, after.values(), facts)
     return ChangedCluster(
         name=objects.name,
         before=build_state(objects.name, before.values(), facts),
-        after=build_state(objects.name, after.values(), facts),
+        after=state,
         workloads=objects.of(GROUP, WORKLOAD),
         configuration=objects.configuration,
         settings=read_scheduler_settings(objects.configuration, facts.version),
         drained=_drained(listed) - _drained(done),
+        woken=woken_queues(before, after, state),
     )
 
 

@@ -45,6 +45,15 @@ def has_condition(manifest: Manifest, name: str) -> bool:
     return condition_of(manifest, name).get("status") == "True"
 
 
+def is_tried(workload: Manifest) -> bool:
+    """Whether Kueue has tried a waiting workload in vain.
+
+    Unless its queue is strict, Kueue tries it again only after an event in its cohorts: quota that becomes free, or a
+    change of a queue. Until then it waits, even where it would fit.
+    """
+    return condition_of(workload, "QuotaReserved").get("status") == "False"
+
+
 def has_begun(copy: Manifest) -> bool:
     """Whether a copy of a manager's workload was started on its worker: its job exists there, or it was evicted."""
     return bool(at(copy, "metadata", "ownerReferences")) or has_condition(copy, "Evicted")

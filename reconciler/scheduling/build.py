@@ -1,6 +1,6 @@
 """What a cluster looks like to its scheduler: made from its queues and workloads as they were listed."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -16,6 +16,7 @@ from reconciler.kueue.workloads import (
     condition_of,
     has_condition,
     is_ordered_by_eviction,
+    is_tried,
     order_time,
     priority_of,
     queue_of,
@@ -30,6 +31,7 @@ from reconciler.scheduling.preemption import NEVER
 from reconciler.scheduling.usage import Pair, UsageNode, build_nodes
 
 FINAL, INITIAL = "LessThanOrEqualToFinalShare", "LessThanInitialShare"
+STRICT = "StrictFIFO"
 TRY_NEXT, PREEMPT_FIRST = "TryNextFlavor", "PreemptionOverBorrowing"
 # Since this release, fair sharing prefers queues that do not borrow, and lets a queue have its own quota in any case.
 OWN_FIRST_SINCE = KueueVersion(0, 17)
@@ -59,7 +61,14 @@ def read_workloads(
 ) -> tuple[QueuedWorkload, ...]:
     """The workloads that wait or hold quota. One that is to be evicted has lost its quota already."""
     is_by_eviction = is_ordered_by_eviction(configuration)
-    return tuple(_read(one, state, is_by_eviction=is_by_eviction) for one in workloads if _is_open(one))
+    read = [_read(one, state, is_by_eviction=is_by_eviction) for one in workloads if _is_open(one)]
+    tried = {_likeness(one) for one in read if one.is_tried}
+    # Kueue 0.18 and later do not try a workload that equals one which they have just tried in vain.
+    return tuple(replace(one, is_tried=True) if not one.held and _likeness(one) in tried else one for one in read)
+
+
+def _likeness(workload: QueuedWorkload) -> tuple[str, int, str]:
+    return workload.queue, workload.priority, workload.shape
 
 
 def build_scheduler(
@@ -67,15 +76,24 @@ def build_scheduler(
     tree: QuotaTree,
     workloads: Iterable[QueuedWorkload],
     settings: SchedulerSettings,
+    woken: Collection[str] | None = None,
 ) -> Scheduler:
-    """`workloads` are placed by the queues of `state`, which may have been changed since they were admitted."""
+    """`workloads` are placed by the queues of `state`, which may have been changed since they were admitted.
+
+    In the queues that are `woken` Kueue tries again what it has tried in vain, and not in others. Without this argument
+    it has tried nothing yet.
+    """
     running: dict[str, dict[str, QueuedWorkload]] = {}
     waiting: dict[str, list[QueuedWorkload]] = {name: [] for name in state.queues}
+    parked: dict[str, list[QueuedWorkload]] = {}
+    strict = {name for name, queue in state.queues.items() if as_text(at(queue, "spec", "queueingStrategy")) == STRICT}
     for one in workloads:
         if one.held:
             running.setdefault(one.queue, {})[one.uid] = one
         elif (name := taking_queue(state, one.manifest)) in waiting:
-            waiting[name].append(one if one.queue == name else replace(one, queue=name))
+            is_parked = woken is not None and one.is_tried and name not in strict
+            line = parked.setdefault(name, []) if is_parked else waiting[name]
+            line.append(one if one.queue == name else replace(one, queue=name))
     nodes = {
         name.name: node
         for name, node in build_nodes(tree, spread_usage(tree, _used(running)), _weights(state)).items()
@@ -88,6 +106,8 @@ def build_scheduler(
         nodes=nodes,
         running={name: held for name, held in running.items() if name in nodes},
         waiting=waiting,
+        parked=parked,
+        waking=set(woken or ()),
         clock=max((one.reserved_at for held in running.values() for one in held.values()), default=0.0),
     )
 
@@ -112,6 +132,7 @@ def _read(workload: Manifest, state: ClusterState, *, is_by_eviction: bool) -> Q
         shape=_shape(pod_sets),
         held=held,
         reserved_at=since.timestamp() if since else 0.0,
+        is_tried=is_tried(workload),
     )
 
 
@@ -177,7 +198,7 @@ def _rules(state: ClusterState, name: str, node: UsageNode) -> QueueRules:
     return QueueRules(
         node=node,
         groups=groups,
-        is_strict=as_text(at(queue, "spec", "queueingStrategy")) == "StrictFIFO",
+        is_strict=as_text(at(queue, "spec", "queueingStrategy")) == STRICT,
         within_queue=as_text(at(preemption, "withinClusterQueue")) or NEVER,
         reclaim=as_text(at(preemption, "reclaimWithinCohort")) or NEVER,
         can_borrow_to_preempt=(as_text(at(borrow, "policy")) or NEVER) != NEVER,

@@ -36,7 +36,10 @@ Requests = tuple[tuple[Pair, int], ...]
 
 @dataclass(slots=True, kw_only=True)
 class Scheduler:
-    """The queues of one cluster, whose workloads it moves. A queue without rules here takes no workloads."""
+    """The queues of one cluster, whose workloads it moves. A queue without rules here takes no workloads.
+
+    What is `parked` was tried in vain. In the queues that are `waking` it is tried again a second after what waits.
+    """
 
     state: ClusterState
     settings: SchedulerSettings
@@ -45,6 +48,7 @@ class Scheduler:
     running: dict[str, dict[str, QueuedWorkload]]
     waiting: dict[str, list[QueuedWorkload]]
     parked: dict[str, list[QueuedWorkload]] = field(default_factory=dict)
+    waking: set[str] = field(default_factory=set)
     sticky: dict[str, str] = field(default_factory=dict)
     clock: float = 0.0
     misfits: dict[tuple[str, int, str], str] = field(default_factory=dict)
@@ -55,9 +59,15 @@ class Scheduler:
     def settle(self) -> Settled:
         for line in self.waiting.values():
             line.sort(key=_turn)
-        count = sum(map(len, (*self.waiting.values(), *self.running.values())))
-        is_settled = any(not self._cycle() for _ in range(MOST_ROUNDS * count + MOST_ROUNDS))
+        count = sum(map(len, (*self.waiting.values(), *self.parked.values(), *self.running.values())))
+        is_settled = any(not self._cycle() and not self._wake() for _ in range(MOST_ROUNDS * count + MOST_ROUNDS))
         return Settled(admitted=self._admitted, preempted=self._preempted, is_settled=is_settled)
+
+    def queues_that_fit(self) -> frozenset[str]:
+        """The queues whose first workload fits into the quota that is free now."""
+        for line in self.waiting.values():
+            line.sort(key=_turn)
+        return frozenset(name for name, one in self._heads() if self._choose(one).mode is FlavorMode.FIT)
 
     def _cycle(self) -> bool:
         """Whether anything moved."""
@@ -72,6 +82,14 @@ class Scheduler:
         for target in gone.values():
             self._release(target.workload)
         return has_moved
+
+    def _wake(self) -> bool:
+        """Let parked workloads wait again. Kueue does so in batches of a second, when what waits has been tried."""
+        woken = [name for name in self.waking if self.parked.get(name)]
+        self.waking.clear()
+        for name in woken:
+            self.waiting[name] = sorted((*self.waiting.get(name, ()), *self.parked.pop(name)), key=_turn)
+        return bool(woken)
 
     def _heads(self) -> Iterator[tuple[str, QueuedWorkload]]:
         for name, line in self.waiting.items():
@@ -185,7 +203,7 @@ class Scheduler:
             del self.sticky[name]
 
     def _release(self, workload: QueuedWorkload) -> None:
-        """Its quota is free, it waits again, and so do all in its cohorts that had no chance before."""
+        """Its quota is free, it waits again, and soon so do all in its cohorts that had no chance before."""
         name = workload.queue
         self._failed.clear()
         del self.running[name][workload.uid]
@@ -194,10 +212,7 @@ class Scheduler:
         if taking_queue(self.state, workload.manifest) == name:
             insort(self.waiting.setdefault(name, []), replace(workload, held={}), key=_turn)
         root = self.nodes[name].root()
-        for other in root.queues() if root.children else (root,):
-            line = self.parked.pop(other.name.name, None)
-            if line:
-                self.waiting[other.name.name] = sorted((*self.waiting.get(other.name.name, ()), *line), key=_turn)
+        self.waking |= {other.name.name for other in (root.queues() if root.children else (root,))}
 
     def _park(self, rules: QueueRules, workload: QueuedWorkload) -> bool:
         """Let the next one of the queue try. All with the same shape wait too: they have no better chance."""

@@ -32,7 +32,10 @@ class FlavorMode(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class QueuedWorkload:
-    """A workload that waits or holds quota. Those of one queue with the same `shape` have the same chances."""
+    """A workload that waits or holds quota. Those of one queue with the same `shape` have the same chances.
+
+    One that `is_tried` has been tried in vain before.
+    """
 
     uid: str
     queue: str
@@ -43,6 +46,7 @@ class QueuedWorkload:
     shape: str = field(repr=False)
     held: Held = field(default_factory=dict)
     reserved_at: float = 0.0
+    is_tried: bool = False
 
     @property
     def turn(self) -> tuple[int, datetime, str]:

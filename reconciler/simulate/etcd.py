@@ -15,10 +15,17 @@ MOST_OPERATIONS = 100
 MOST_BYTES = 800_000
 
 
-def write_objects(address: str, cluster: ClusterName, manifests: Iterable[Manifest]) -> None:
-    """Put Kueue's objects of one cluster. Its API server stores custom resources as JSON, so no codec is needed."""
+def write_objects(
+    address: str, cluster: ClusterName, manifests: Iterable[Manifest], *, is_watched: bool = False
+) -> None:
+    """Put Kueue's objects of one cluster. Its API server stores custom resources as JSON, so no codec is needed.
+
+    Objects of one transaction have the same resourceVersion. What is watched is written one by one: a watch that is
+    renewed amid one version would lose the rest of it.
+    """
+    most = 1 if is_watched else MOST_OPERATIONS
     with urllib3.HTTPConnectionPool(address.partition(":")[0], int(address.rpartition(":")[2])) as pool:
-        for batch in _batches(_operation(cluster, manifest) for manifest in manifests):
+        for batch in _batches((_operation(cluster, manifest) for manifest in manifests), most):
             body = b'{"success":[' + b",".join(batch) + b"]}"
             answer = pool.request("POST", "/v3/kv/txn", body=body, headers={"Content-Type": "application/json"})
             if answer.status != 200:
@@ -40,11 +47,11 @@ def _encoded(content: bytes) -> str:
     return b64encode(content).decode()
 
 
-def _batches(operations: Iterable[bytes]) -> Iterator[list[bytes]]:
+def _batches(operations: Iterable[bytes], most: int = MOST_OPERATIONS) -> Iterator[list[bytes]]:
     batch: list[bytes] = []
     size = 0
     for operation in operations:
-        if batch and (len(batch) == MOST_OPERATIONS or size + len(operation) > MOST_BYTES):
+        if batch and (len(batch) == most or size + len(operation) > MOST_BYTES):
             yield batch
             batch, size = [], 0
         batch.append(operation)

@@ -2,20 +2,38 @@
 
 Decision: objects keep their uid, times, finalizers and field managers, because the order of Kueue and the plan of
 kfleet depend on them. Only workloads keep their status, so that every other status in the twin is one of its own Kueue.
+
+Waiting workloads get into a twin when its Kueue has read everything else, because
+
+- a Kueue that starts admits before it has read all queues, and then counts too little usage of their cohorts;
+- Kueue keeps in memory which workloads it has tried in vain, and tries them again only after an event in their cohorts.
+  A Kueue that starts tries all of them, and may admit one that the original has not tried since quota became free. So
+  these are parked: they get into the twin in a state in which its Kueue does not try them either.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from reconciler.effects.states import ChangedCluster, read_change
 from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.kinds import CANONICAL, GROUP, MULTIKUEUE_CONTROLLER
 from reconciler.kueue.reading import as_list, as_map, as_text, at
-from reconciler.kueue.workloads import condition_of, has_condition
+from reconciler.kueue.workloads import (
+    condition_of,
+    has_condition,
+    in_queue_order,
+    is_ordered_by_eviction,
+    is_tried,
+    priority_of,
+)
 from reconciler.objects import Manifest
+from reconciler.scheduling.build import build_scheduler, read_workloads
+from reconciler.scheduling.cycles import taking_queue
 from reconciler.snapshot.model import ClusterObjects
 
 WORKLOAD = "Workload"
 CHECK = "AdmissionCheck"
+STRICT = "StrictFIFO"
 # The checks of a twin belong to the stand-in: nothing of what their controllers talk to is there.
 CHECK_CONTROLLER = "kfleet.dev/simulate"
 RESTORED = (
@@ -32,6 +50,7 @@ NEEDED = (
     ("", "Namespace"),
     *((GROUP, kind) for kind in ("ClusterQueue", "LocalQueue", "Cohort", "ResourceFlavor", WORKLOAD)),
 )
+_LATE = {"requeueAt": "2100-01-01T00:00:00Z"}
 _METADATA = (
     "name", "namespace", "uid", "creationTimestamp", "generation", "labels", "annotations", "finalizers",
     "managedFields",
@@ -50,11 +69,86 @@ def why_unknown(objects: ClusterObjects | None) -> str:
 
 
 def restored_objects(objects: ClusterObjects) -> Iterator[Manifest]:
-    """Kueue's objects as they are put into etcd. Workloads that have ended or are being deleted are left out."""
+    """Kueue's objects as they are put into etcd, without the waiting workloads.
+
+    Workloads that have ended or are being deleted are left out.
+    """
     for kind in RESTORED:
-        for found in objects.of(GROUP, kind):
-            if not at(found, "metadata", "deletionTimestamp") and not is_ended(found):
-                yield _restored(found)
+        yield from (_restored(one) for one in _kept(objects, kind) if not is_waiting(one))
+
+
+def waiting_workloads(objects: ClusterObjects) -> Iterator[Manifest]:
+    """Workloads that Kueue tries at once, in its order: those that it has not tried, and those of strict queues.
+
+    Queues whose first one fits come last. What fits and still waits is kept from it by the first one of another queue,
+    for which Kueue reserves quota in each cycle.
+    """
+    found = [one for is_parked, one in _waiting(objects) if not is_parked]
+    if not found:
+        return
+    cluster = read_change(objects, ())
+    ordered = in_queue_order(found, is_by_eviction=is_ordered_by_eviction(objects.configuration))
+    fitting = _queues_that_fit(cluster)
+    yield from map(_restored, sorted(ordered, key=lambda one: taking_queue(cluster.before, one) in fitting))
+
+
+def _queues_that_fit(cluster: ChangedCluster) -> frozenset[str]:
+    state = cluster.before
+    if state.tree is None:
+        return frozenset()
+    workloads = read_workloads(cluster.workloads, state, cluster.configuration)
+    return build_scheduler(state, state.tree, workloads, cluster.settings, ()).queues_that_fit()
+
+
+def parked_workloads(objects: ClusterObjects) -> Iterator[Manifest]:
+    """Workloads that Kueue has tried in vain, and does not try again before something happens in their cohorts."""
+    yield from (_restored(one) for is_parked, one in _waiting(objects) if is_parked)
+
+
+def _kept(objects: ClusterObjects, kind: str) -> Iterator[Manifest]:
+    for found in objects.of(GROUP, kind):
+        if not at(found, "metadata", "deletionTimestamp") and not is_ended(found):
+            yield found
+
+
+def put_aside(workload: Manifest) -> Manifest:
+    """A workload that Kueue does not try for many years."""
+    status = as_map(workload.get("status"))
+    return {**workload, "status": {**status, "requeueState": {**as_map(status.get("requeueState")), **_LATE}}}
+
+
+def _waiting(objects: ClusterObjects) -> Iterator[tuple[bool, Manifest]]:
+    """The workloads that wait, and whether Kueue has parked them.
+
+    A strict queue tries its first one all the time. Of equal ones, Kueue 0.18 and later try one and park all.
+    """
+    queues, waiting = _open_queues(objects), [one for one in _kept(objects, WORKLOAD) if is_waiting(one)]
+    tried = {_likeness(one) for one in waiting if is_tried(one)}
+    for one in waiting:
+        has_own_time = at(one, "spec", "active") is False or at(one, "status", "requeueState", "requeueAt")
+        yield not has_own_time and _local_queue(one) in queues and _likeness(one) in tried, one
+
+
+def _open_queues(objects: ClusterObjects) -> frozenset[tuple[str, str]]:
+    """The LocalQueues of queues that pass over a workload which does not fit."""
+    strict = {
+        as_text(at(queue, "metadata", "name"))
+        for queue in objects.of(GROUP, "ClusterQueue")
+        if as_text(at(queue, "spec", "queueingStrategy")) == STRICT
+    }
+    return frozenset(
+        key_of_workload(one)
+        for one in objects.of(GROUP, "LocalQueue")
+        if as_text(at(one, "spec", "clusterQueue")) not in strict
+    )
+
+
+def _likeness(workload: Manifest) -> tuple[tuple[str, str], int, str]:
+    return _local_queue(workload), priority_of(workload), repr(at(workload, "spec", "podSets"))
+
+
+def _local_queue(workload: Manifest) -> tuple[str, str]:
+    return as_text(at(workload, "metadata", "namespace")), as_text(at(workload, "spec", "queueName"))
 
 
 def restored_namespaces(objects: ClusterObjects) -> Iterator[Manifest]:

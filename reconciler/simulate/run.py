@@ -37,10 +37,12 @@ from reconciler.simulate.restore import (
     counts_nodes,
     holds,
     key_of_workload,
+    parked_workloads,
     restored_namespaces,
     restored_nodes,
     restored_objects,
     uid_of,
+    waiting_workloads,
     why_unknown,
 )
 from reconciler.simulate.stand_in import Ending, endings, next_end
@@ -101,6 +103,8 @@ class _Scene:
             cluster=self.cluster.name,
             setup=self.setup,
             objects=tuple(restored_objects(self.objects)),
+            waiting=tuple(waiting_workloads(self.objects)),
+            parked=tuple(parked_workloads(self.objects)),
             namespaces=tuple(restored_namespaces(self.objects)),
             nodes=restored_nodes(self.objects),
         )

@@ -1,8 +1,7 @@
 """One twin: a control plane and a Kueue in a sandbox, with the objects of one cluster of the fleet."""
 
-import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -18,25 +17,29 @@ from reconciler.sandbox.kueue import FRAMEWORKS, GATES, KueuePorts, install_kueu
 from reconciler.sandbox.processes import Part
 from reconciler.simulate.change import KueueSetup, twin_configuration, twin_gates
 from reconciler.simulate.etcd import write_objects
-from reconciler.simulate.restore import CHECK_CONTROLLER, active_status, uid_of
+from reconciler.simulate.restore import CHECK_CONTROLLER, active_status, put_aside, uid_of
 from reconciler.simulate.stand_in import Ending, Eviction, eviction_of, finished, patch_of
 
-log = logging.getLogger(__name__)
 ROOT = f"/apis/{GROUP}/v1beta2"
 PARALLEL = 8
 POLL = timedelta(seconds=0.7)
 # Kueue tries again in batches of a second what did not fit, so a shorter silence may be between two of them.
 QUIET = timedelta(seconds=2.5)
+# A queue that Kueue reads wakes what waits in its cohorts, a second later.
+WOKEN_WITHIN = timedelta(seconds=3)
+QUEUES_READ_WITHIN = timedelta(minutes=3)
 CONFIGURATION_FILE = "kueue-config.yaml"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """What a twin starts with."""
+    """What a twin starts with. Of the workloads that wait, Kueue tries the `parked` ones only after an event."""
 
     cluster: ClusterName
     setup: KueueSetup
     objects: tuple[Manifest, ...] = field(repr=False)
+    waiting: tuple[Manifest, ...] = field(default=(), repr=False)
+    parked: tuple[Manifest, ...] = field(default=(), repr=False)
     namespaces: tuple[Manifest, ...] = field(default=(), repr=False)
     nodes: tuple[Manifest, ...] = field(default=(), repr=False)
 
@@ -58,6 +61,22 @@ class Twin:
         self.api = sandbox.api(name)
         self.evictions: dict[str, Eviction] = {}
 
+    def add_waiting(self, waiting: Sequence[Manifest], parked: Sequence[Manifest]) -> None:
+        """Add workloads that wait, when Kueue has read all queues and their usage.
+
+        Of each parked one it reads first that it should not be tried for years, and then that this is over: Kueue then
+        leaves it where it is until an event of its cohorts.
+        """
+        if not waiting and not parked:
+            return
+        self._wait_for_queues()
+        etcd = self.sandbox.state.part("etcd").address
+        write_objects(etcd, self.name, map(put_aside, parked), is_watched=True)
+        ends = time.monotonic() + WOKEN_WITHIN.total_seconds()
+        while time.monotonic() < ends:
+            self._pause()
+        write_objects(etcd, self.name, [*parked, *waiting], is_watched=True)
+
     def settle(
         self, limit: timedelta, is_done: Callable[[], bool] | None = None, *, quiet: timedelta = QUIET
     ) -> SettledTwin:
@@ -67,8 +86,9 @@ class Twin:
         while True:
             workloads = self._workloads()
             self._stand_in(workloads)
-            now, state = time.monotonic(), _fingerprint(workloads)
-            is_ready = (is_done is None or is_done()) and self._are_queues_seen()
+            queues = self.api.list(f"{ROOT}/clusterqueues")
+            now, state = time.monotonic(), (_fingerprint(workloads), _counts(queues))
+            is_ready = (is_done is None or is_done()) and _are_seen(queues)
             if state != last or not is_ready:
                 last, changed = state, now
             took = timedelta(seconds=now - started)
@@ -76,9 +96,7 @@ class Twin:
                 return SettledTwin(workloads, is_settled=True, took=timedelta(seconds=changed - started))
             if took > limit:
                 return SettledTwin(workloads, is_settled=False, took=took)
-            if self.sandbox.is_abandoned:
-                raise SandboxError(self.name, "is not played on: another twin failed, or the command was interrupted")
-            time.sleep(POLL.total_seconds())
+            self._pause()
 
     def submit(self, workloads: Iterable[Manifest]) -> list[str]:
         """Create workloads as a user's jobs would; returns what was refused."""
@@ -114,13 +132,20 @@ class Twin:
     def _workloads(self) -> tuple[Manifest, ...]:
         return tuple(self.api.list(f"{ROOT}/workloads"))
 
-    def _are_queues_seen(self) -> bool:
-        """Whether this Kueue has read every queue as it is now."""
-        queues = self.api.list(f"{ROOT}/clusterqueues")
-        return all(
-            condition_of(queue, "Active").get("observedGeneration") == at(queue, "metadata", "generation")
-            for queue in queues
-        )
+    def _pause(self) -> None:
+        if self.sandbox.is_abandoned:
+            raise SandboxError(self.name, "is not played on: another twin failed, or the command was interrupted")
+        time.sleep(POLL.total_seconds())
+
+    def _wait_for_queues(self) -> None:
+        """A workload whose queue Kueue has not read yet would be tried as soon as it reads the queue."""
+        ends = time.monotonic() + QUEUES_READ_WITHIN.total_seconds()
+        while not all(_are_seen(self.api.list(f"{ROOT}/{plural}")) for plural in ("clusterqueues", "localqueues")):
+            if time.monotonic() > ends:
+                raise SandboxError(
+                    self.name, f"its Kueue has not read the queues within {QUEUES_READ_WITHIN.seconds} s"
+                )
+            self._pause()
 
     def _stand_in(self, workloads: Iterable[Manifest]) -> None:
         now = datetime.now(UTC)
@@ -162,7 +187,9 @@ def start_twin(sandbox: Sandbox, name: ClusterName, world: World) -> Twin:
     write_objects(sandbox.state.part("etcd").address, name, world.objects)
     sandbox.add_nodes(name, world.nodes)
     sandbox.wait(sandbox.start(_configured(part, files, world.setup)).name)
-    return Twin(sandbox, name, world)
+    twin = Twin(sandbox, name, world)
+    twin.add_waiting(world.waiting, world.parked)
+    return twin
 
 
 def _configured(part: Part, files: ClusterFiles, setup: KueueSetup) -> Part:
@@ -170,6 +197,22 @@ def _configured(part: Part, files: ClusterFiles, setup: KueueSetup) -> Part:
     path.write_text(twin_configuration(path.read_text(), setup.configuration))
     gates = twin_gates(GATES, setup)
     return replace(part, command=tuple(gates if one == GATES else one for one in part.command))
+
+
+def _are_seen(queues: Iterable[Manifest]) -> bool:
+    """Whether this Kueue has read every queue as it is now."""
+    return all(
+        condition_of(queue, "Active").get("observedGeneration") == at(queue, "metadata", "generation")
+        for queue in queues
+    )
+
+
+def _counts(queues: Iterable[Manifest]) -> object:
+    """How many workloads Kueue counts; they change as long as it is still reading some."""
+    counted = ("pendingWorkloads", "reservingWorkloads")
+    return sorted(
+        (as_text(at(one, "metadata", "name")), *(at(one, "status", name) for name in counted)) for one in queues
+    )
 
 
 def _fingerprint(workloads: Iterable[Manifest]) -> object:

@@ -3,7 +3,6 @@
 import json
 import subprocess
 from collections.abc import Iterator
-from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from tests import fast_yaml
 from tests.builders import announcement, main_job, main_tenant, master_queue, observed_flavor, open_queue
 from tests.cluster.capacity.nats_servers import running
 from tests.cluster.capacity.pool_live_fleet import LEDGER, SHORT, PoolLiveFleet
+from tests.cluster.conftest import is_node_ready
 from tests.cluster.live_fleet import LiveFleet, MakeLiveFleet
 from tests.support import eventually, kfleet_program
 
@@ -33,28 +33,6 @@ def _clean_ledger(live_fleet: LiveFleet) -> Iterator[None]:
     yield
     if live_fleet.api().find(LEDGER.format(live_fleet.name)):
         live_fleet.api().delete(LEDGER.format(live_fleet.name))
-
-
-@pytest.fixture
-def nodes(fleet: Sandbox, unique: str) -> Iterator[list[str]]:
-    """Two nodes of 8 cpus that only this test selects."""
-    names = [f"{unique}-a", f"{unique}-b"]
-    shape = {"cpu": "8", "memory": "32Gi", "pods": "110"}
-    fleet.add_nodes("worker1", [node_manifest(name, shape, {"test": unique}) for name in names])
-    api = fleet.api("worker1")
-    for name in names:
-        eventually(partial(_is_ready, api, name))
-    yield names
-    for name in names:
-        if api.find(f"/api/v1/nodes/{name}"):
-            api.delete(f"/api/v1/nodes/{name}")
-
-
-def _is_ready(api: ApiServer, name: str) -> bool:
-    node = api.get(f"/api/v1/nodes/{name}")
-    conditions = node.get("status", {}).get("conditions", ())
-    is_ready = any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
-    return is_ready and not node["spec"].get("taints")
 
 
 def cpu_of(live_fleet: LiveFleet, cluster: str = "worker1") -> str:
@@ -137,7 +115,7 @@ def test_what_kueue_admitted_is_not_taken_off(
     live_fleet, api, node = make_live_fleet(unique, {cluster: cluster}), fleet.api(cluster), f"{unique}-node"
     fleet.add_nodes(cluster, [node_manifest(node, {"cpu": "8", "pods": "110"}, {"test": unique})])
     try:
-        eventually(lambda: _is_ready(api, node))
+        eventually(lambda: is_node_ready(api, node))
         flavor = observed_flavor(unique, "nodes", nodeLabels={"test": unique}, capacity={"subtractOther": True})
         live_fleet.commit(flavor, open_queue(unique, unique, {"cpu": "100%"}), main_tenant(unique, unique, namespace))
         assert live_fleet.apply().code == 0

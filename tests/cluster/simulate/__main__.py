@@ -1,13 +1,14 @@
-"""Compares twins with their originals on 60 situations, also after a change: `python -m tests.cluster.simulate`."""
+"""Compares clusters, their twins and the arithmetic of effects on many situations.
 
+python -m tests.cluster.simulate [--fair] [--release 0.16.2] [FIRST [LAST]]
+"""
+
+import argparse
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
-from reconciler.objects import ClusterName
 from reconciler.sandbox.fleet import start_empty
 from reconciler.simulate.change import KueueSetup, Release
-from reconciler.simulate.twin import Twin, World, start_twin
-from tests.cluster.simulate.agreement import LIMIT, changed, differences, filled, observed, outcome, restored
+from tests.cluster.simulate.agreement import Agreement, Verdict
 from tests.cluster.simulate.situations import situation
 
 FAIR = """
@@ -15,33 +16,36 @@ apiVersion: config.kueue.x-k8s.io/v1beta2
 kind: Configuration
 fairSharing: {preemptionStrategies: [LessThanOrEqualToFinalShare, LessThanInitialShare]}
 """
-RUNS = ((range(24), "0.19.0", ""), (range(24, 48), "0.19.0", FAIR), (range(48, 60), "0.16.2", ""))
 
 
-def compare(numbers: range, release: str, configuration: str) -> None:
-    """Print what differs between an original and its twin, before and after the same change on both."""
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.cluster.simulate")
+    parser.add_argument("first", type=int, nargs="?", default=0)
+    parser.add_argument("last", type=int, nargs="?", default=29)
+    parser.add_argument("--release", default="0.19.0")
+    parser.add_argument("--fair", dest="is_fair", action="store_true")
+    chosen = parser.parse_args()
+    setup = KueueSetup(release=Release(chosen.release, chosen.release), configuration=FAIR if chosen.is_fair else "")
+    situations = [situation(number, is_fair=chosen.is_fair) for number in range(chosen.first, chosen.last + 1)]
     sandbox = start_empty("agreement")
     try:
-        setup = KueueSetup(release=Release(release, release), configuration=configuration)
-        situations = [situation(number) for number in numbers]
-
-        def start(name: str, world: World) -> Twin:
-            return start_twin(sandbox, ClusterName(name), world)
-
-        original = filled(start, setup, situations)
-        before = original.settle(LIMIT)
-        original.evictions.clear()
-        twin = restored(start, setup, observed(original.api))
-        at_first = outcome(twin, twin.settle(LIMIT))
-        title = f"{release}, {'fair sharing' if configuration else 'plain'}, {len(situations)} situations"
-        sys.stdout.write(f"{title}: restored: {differences(outcome(original, before), at_first, situations)}\n")
-        with ThreadPoolExecutor(2) as pool:
-            one, other = pool.map(lambda each: outcome(each, changed(each, situations)), (original, twin))
-        sys.stdout.write(f"{title}: changed: {len(one.evicted)} evicted, {differences(one, other, situations)}\n")
+        report(Agreement(sandbox=sandbox, setup=setup, situations=situations).verdicts())
     finally:
         sandbox.discard()
 
 
+def report(verdicts: list[Verdict]) -> None:
+    for one in verdicts:
+        for what in ("restored", "changed", "computed", "tie", "unknown"):
+            if found := getattr(one, what):
+                sys.stdout.write(f"{one.name} ({one.change}): {what}: {found}\n")
+    counts = {
+        what: sum(bool(getattr(one, what)) for one in verdicts)
+        for what in ("restored", "changed", "computed", "tie", "unknown")
+    }
+    moved = sum(one.moved for one in verdicts)
+    sys.stdout.write(f"{len(verdicts)} situations, {moved} workloads start or lose quota; {counts}\n")
+
+
 if __name__ == "__main__":
-    for numbers, release, configuration in RUNS:
-        compare(numbers, release, configuration)
+    main()

@@ -1,60 +1,125 @@
-"""States of a real cluster and of a twin restored from it: `python -m tests.cluster.simulate` compares them."""
+"""A real cluster, a twin that is restored from it, and the arithmetic of effects: whether all three say the same.
 
-from collections.abc import Callable, Iterator
+`python -m tests.cluster.simulate` compares them on many situations, and a test on a few.
+"""
+
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
 from reconciler.clients.kubernetes import ApiServer
+from reconciler.effects.find import find_effects
+from reconciler.effects.model import Effects, Impact
 from reconciler.kueue.kinds import GROUP, KIND_BY_NAME
-from reconciler.objects import ClusterName
+from reconciler.kueue.workloads import is_tried
+from reconciler.objects import ClusterName, Manifest, ref_of
+from reconciler.plan.model import Action, Change, ClusterPlan, Plan, Reason
+from reconciler.sandbox.fleet import Sandbox
 from reconciler.simulate.change import KueueSetup
-from reconciler.simulate.restore import RESTORED, holds, key_of_workload, restored_namespaces, restored_objects
-from reconciler.simulate.twin import ROOT, SettledTwin, Twin, World
+from reconciler.simulate.etcd import write_objects
+from reconciler.simulate.restore import (
+    RESTORED,
+    holds,
+    key_of_workload,
+    parked_workloads,
+    restored_namespaces,
+    restored_objects,
+    waiting_workloads,
+)
+from reconciler.simulate.twin import ROOT, SettledTwin, Twin, World, start_twin
 from reconciler.snapshot.masking import masked_object
-from reconciler.snapshot.model import ClusterObjects
+from reconciler.snapshot.model import ClusterObjects, FleetObjects
 from reconciler.spec.enums import Role
-from tests.builders import Document
-from tests.cluster.simulate.situations import Situation
+from reconciler.state.applyset import Inventory, SetName
+from tests.builders import spec_of
+from tests.cluster.simulate.situations import Situation, flavors
+from tests.unit.view.live_objects import NOW
 
-LIMIT = timedelta(minutes=3)
-StartTwin = Callable[[str, World], Twin]
+ORIGINAL, TWIN = ClusterName("original"), ClusterName("twin")
+LIMIT, QUIET = timedelta(minutes=3), timedelta(seconds=6)
+KINDS = ("Namespace", "Cohort", "ClusterQueue", "LocalQueue")
+LOST = {Impact.EVICTED, Impact.PREEMPTED}
+Moves = tuple[frozenset[str], frozenset[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """Who holds quota of which flavor, and who lost it on the way."""
+class State:
+    """Which workloads hold quota, of which flavors; and those that lost it on the way."""
 
     held: dict[str, str]
-    evicted: frozenset[str]
+    evicted: frozenset[str] = frozenset()
 
 
-def filled(start: StartTwin, setup: KueueSetup, situations: list[Situation]) -> Twin:
-    """A cluster of its own, whose Kueue has admitted what fits."""
-    original = start("original", World(cluster=ClusterName("original"), setup=setup, objects=()))
-    for wave in zip_longest_objects(situations):
-        with ThreadPoolExecutor(8) as pool:
-            list(pool.map(original.api.create, wave))
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda one: create_in_turn(original.api, one), situations))
-    assert original.settle(LIMIT).is_settled
-    return original
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What differs in one situation, as text; empty where nothing does.
+
+    It is a `tie` if a difference is only whether Kueue tries what it wakes after a second or at once: on a busy machine
+    one cycle takes longer than that.
+    """
+
+    name: str
+    change: str
+    moved: int
+    restored: str = ""
+    changed: str = ""
+    computed: str = ""
+    tie: str = ""
+    unknown: str = ""
 
 
-def zip_longest_objects(situations: list[Situation]) -> Iterator[list[Document]]:
-    """Objects of one kind at a time: a webhook may look at what a queue refers to."""
-    kinds = ("Namespace", "ResourceFlavor", "Cohort", "ClusterQueue", "LocalQueue")
-    for kind in kinds:
-        yield [entry for one in situations for entry in one.objects if entry["kind"] == kind]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """One comparison. All situations are in both clusters."""
+
+    sandbox: Sandbox
+    setup: KueueSetup
+    situations: list[Situation]
+
+    def verdicts(self) -> list[Verdict]:
+        original = self._fill()
+        left = self._state(original)
+        seen = observed(original.api, self.setup)
+        twin = start_twin(self.sandbox, TWIN, restored_world(seen, self.setup))
+        restored = self._state(twin)
+        effects = {one.name: both_orders(seen_of(seen, one), one) for one in self.situations}
+        with ThreadPoolExecutor(2) as pool:
+            ends = list(pool.map(self._changed, (original, twin)))
+        return [verdict(one, (left, restored), (ends[0], ends[1]), effects[one.name]) for one in self.situations]
+
+    def _fill(self) -> Twin:
+        original = start_twin(self.sandbox, ORIGINAL, World(cluster=ORIGINAL, setup=self.setup, objects=()))
+        objects = [one for each in self.situations for one in each.objects]
+        for wave in ([*flavors()], *([one for one in objects if one["kind"] == kind] for kind in KINDS)):
+            with ThreadPoolExecutor(8) as pool:
+                list(pool.map(original.api.create, wave))
+        assert original.settle(LIMIT, quiet=QUIET).is_settled
+        etcd = self.sandbox.state.part("etcd").address
+        for part in ("early", "late"):
+            added = [one for each in self.situations for one in getattr(each, part)]
+            write_objects(etcd, ORIGINAL, added, is_watched=True)
+            assert original.settle(LIMIT, quiet=QUIET).is_settled
+        return original
+
+    def _state(self, twin: Twin) -> State:
+        twin.evictions.clear()
+        settled = twin.settle(LIMIT, quiet=QUIET)
+        assert settled.is_settled
+        return state_of(twin, settled)
+
+    def _changed(self, twin: Twin) -> State:
+        twin.evictions.clear()
+        for one in self.situations:
+            live = twin.api.get(twin.api.path_of(one.changed))
+            twin.api.replace({**live, "spec": one.changed["spec"]})
+        settled = twin.settle(LIMIT, quiet=QUIET)
+        assert settled.is_settled
+        return state_of(twin, settled)
 
 
-def create_in_turn(api: ApiServer, one: Situation) -> None:
-    for workload in one.workloads:
-        api.create(workload)
-
-
-def observed(api: ApiServer) -> ClusterObjects:
+def observed(api: ApiServer, setup: KueueSetup) -> ClusterObjects:
     """The cluster as a snapshot has it: without anything of its pods that does not decide about admission."""
     objects: dict[tuple[str, str], tuple[Any, ...]] = {
         (GROUP, kind): tuple(
@@ -63,43 +128,119 @@ def observed(api: ApiServer) -> ClusterObjects:
         )
         for kind in RESTORED
     }
-    objects["", "Namespace"] = tuple(api.list("/api/v1/namespaces"))
-    return ClusterObjects(name=ClusterName("original"), role=Role.STANDALONE, objects=objects)
+    namespaces = api.list("/api/v1/namespaces")
+    objects["", "Namespace"] = tuple({**one, "apiVersion": "v1", "kind": "Namespace"} for one in namespaces)
+    return ClusterObjects(
+        name=ORIGINAL,
+        role=Role.STANDALONE,
+        objects=objects,
+        kueue=f"v{setup.release.runs}",
+        configuration=setup.configuration,
+    )
 
 
-def restored(start: StartTwin, setup: KueueSetup, seen: ClusterObjects) -> Twin:
-    world = World(
+def restored_world(seen: ClusterObjects, setup: KueueSetup) -> World:
+    return World(
         cluster=seen.name,
         setup=setup,
         objects=tuple(restored_objects(seen)),
+        waiting=tuple(waiting_workloads(seen)),
+        parked=tuple(parked_workloads(seen)),
         namespaces=tuple(restored_namespaces(seen)),
     )
-    return start("twin", world)
 
 
-def changed(twin: Twin, situations: list[Situation]) -> SettledTwin:
-    for one in situations:
-        path = twin.api.path_of(one.changed)
-        twin.api.patch(path, {"spec": one.changed["spec"]})
-    return twin.settle(LIMIT)
+def seen_of(seen: ClusterObjects, one: Situation) -> ClusterObjects:
+    """The part of a cluster that is about one situation."""
+    objects = {kind: tuple(found for found in listed if _is_of(found, one)) for kind, listed in seen.objects.items()}
+    return ClusterObjects(
+        name=seen.name, role=seen.role, objects=objects, kueue=seen.kueue, configuration=seen.configuration
+    )
 
 
-def outcome(twin: Twin, settled: SettledTwin) -> Outcome:
-    names = {one["metadata"]["uid"]: "/".join(key_of_workload(one)) for one in settled.workloads}
+def _is_of(found: Manifest, one: Situation) -> bool:
+    name = found["metadata"]["name"]
+    return bool(found["kind"] == "ResourceFlavor" or name == one.name or name.startswith(f"{one.name}-"))
+
+
+def computed(seen: ClusterObjects, one: Situation) -> Effects:
+    change = Change(ref_of(ORIGINAL, one.changed), Action.UPDATE, Reason.CHANGED, 0, manifest=one.changed)
+    cluster = ClusterPlan(ORIGINAL, "uid", (change,), SetName("demo", "kueue-system"), Inventory())
+    fleet = FleetObjects(taken_at=NOW, clusters={ORIGINAL: seen})
+    return find_effects(spec_of(), Plan("demo", "abc", (cluster,)), fleet)
+
+
+def both_orders(seen: ClusterObjects, one: Situation) -> tuple[Effects, Effects]:
+    """As Kueue does it, and as if it had tried nothing before, so that everything is tried at once."""
+    objects = {kind: tuple(map(_untried, found)) for kind, found in seen.objects.items()}
+    return computed(seen, one), computed(replace(seen, objects=objects), one)
+
+
+def _untried(found: Manifest) -> Manifest:
+    if found["kind"] != "Workload" or not is_tried(found):
+        return found
+    return {**found, "status": {}}
+
+
+def state_of(twin: Twin, settled: SettledTwin) -> State:
+    names = {one["metadata"]["uid"]: key_of_workload(one)[1] for one in settled.workloads}
     held = {
         names[one["metadata"]["uid"]]: str(one["status"]["admission"]["podSetAssignments"][0]["flavors"])
         for one in settled.workloads
         if holds(one)
     }
-    return Outcome(held, frozenset(names[uid] for uid in twin.evictions))
+    return State(held, frozenset(names[uid] for uid in twin.evictions if uid in names))
 
 
-def differences(one: Outcome, other: Outcome, situations: list[Situation]) -> dict[str, Any]:
-    """What differs, by situation and its change."""
-    left = one.held.items() ^ other.held.items()
-    evicted = {(name, "evicted") for name in one.evicted ^ other.evicted}
-    return {
-        f"{known.name} ({known.change})": found
-        for known in situations
-        if (found := sorted(pair for pair in (*left, *evicted) if pair[0].startswith(f"{known.name}/")))
-    }
+def verdict(
+    one: Situation, states: tuple[State, State], ends: tuple[State, State], effects: tuple[Effects, Effects]
+) -> Verdict:
+    own = {each["metadata"]["name"] for each in (*one.early, *one.late)}
+    left, restored = (_own(state, own) for state in states)
+    original, twin = (_own(state, own) for state in ends)
+    moves = [_moves(left, original), _moves(restored, twin)]
+    said, at_once = map(_said, effects)
+    unknown = "; ".join(gap.why for gap in effects[0].unknown)
+    others = [] if unknown else [_text(move, said) for move in moves if move != said]
+    is_tie = bool(others) and all(move in (said, at_once) for move in moves)
+    return Verdict(
+        name=one.name,
+        change=one.change,
+        moved=sum(map(len, moves[0])),
+        restored=_differs(left, restored),
+        changed="" if is_tie else _differs(original, twin),
+        computed="" if is_tie else "; ".join(others),
+        tie="; ".join(others) if is_tie else "",
+        unknown=unknown,
+    )
+
+
+def _own(state: State, names: Iterable[str]) -> State:
+    known = set(names)
+    return State({name: held for name, held in state.held.items() if name in known}, state.evicted & known)
+
+
+def _moves(before: State, after: State) -> Moves:
+    """Who starts, and who loses its quota."""
+    return frozenset(after.held.keys() - before.held.keys() - after.evicted), after.evicted & before.held.keys()
+
+
+def _said(effects: Effects) -> Moves:
+    return (
+        frozenset(one.name for one in effects.workloads if one.impact is Impact.STARTS),
+        frozenset(one.name for one in effects.workloads if one.impact in LOST),
+    )
+
+
+def _differs(one: State, other: State) -> str:
+    return ", ".join(dict.fromkeys(_differences(one, other)))
+
+
+def _differences(one: State, other: State) -> Iterator[str]:
+    yield from (f"{name} holds {held}" for name, held in sorted(other.held.items() - one.held.items()))
+    yield from (f"{name} held {held}" for name, held in sorted(one.held.items() - other.held.items()))
+    yield from (f"{name} evicted in one" for name in sorted(one.evicted ^ other.evicted))
+
+
+def _text(found: Moves, said: Moves) -> str:
+    return f"starts {sorted(found[0])}, loses {sorted(found[1])}; computed {sorted(said[0])}, {sorted(said[1])}"

@@ -1,13 +1,17 @@
-"""Generated cohorts with queues and workloads, each with one change. Situations share a cluster, and nothing else."""
+"""Generated cohorts with queues and workloads, each with a change. Situations share a cluster, and nothing else.
 
-import random
-from collections.abc import Iterator, Mapping
+Workloads have a uid, a time and mostly a priority of their own, so that Kueue decides little by chance.
+"""
+
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from random import Random
 from typing import Any
+from uuid import UUID
 
 from tests.builders import (
     Document,
-    cluster_queue,
     cohort,
     flavor_quotas,
     local_queue,
@@ -18,104 +22,136 @@ from tests.builders import (
     resource_quota,
 )
 
-CHANGES = ("cut", "raise", "no borrowing", "hold", "drain", "reclaim")
+FLAVORS = ("spot", "reserved")
+POLICIES = ("Never", "LowerPriority", "LowerOrNewerEqualPriority", "Any")
+CHANGES = ("quota", "quota", "quota", "cohort", "limits", "preemption", "hold", "drain")
+STARTED = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """`changed` is one of the queues as it becomes."""
+    """`early` workloads are there first, `late` ones come when nothing moves. `changed` replaces a queue."""
 
     name: str
     change: str
     objects: tuple[Document, ...] = field(repr=False)
-    workloads: tuple[Document, ...] = field(repr=False)
+    early: tuple[Document, ...] = field(repr=False)
+    late: tuple[Document, ...] = field(repr=False)
     changed: Document = field(repr=False)
 
 
-def situation(number: int, *, queues: int = 0) -> Situation:
+def flavors() -> Iterator[Document]:
+    return (resource_flavor(name) for name in FLAVORS)
+
+
+def situation(number: int, *, is_fair: bool = False) -> Situation:
     """Always the same one for a number."""
-    rng, name = random.Random(number), f"s{number}"  # noqa: S311  (a choice of examples)
-    flavors = [f"{name}-f{index}" for index in range(rng.choice((1, 1, 2)))]
-    cohorts = [f"{name}-c{index}" for index in range(rng.choice((1, 2, 3)))]
-    made = [
-        _queue(rng, f"{name}-q{index}", flavors, rng.choice(cohorts)) for index in range(queues or rng.choice((2, 3)))
-    ]
-    change = rng.choice(CHANGES)
+    random, name = Random(f"{number} {is_fair}"), f"{'fair' if is_fair else 'plain'}{number}"  # noqa: S311  (a choice of examples)
+    cohorts = list(_cohorts(random, name))
+    queues = [_queue(random, f"{name}-q{at}", cohorts, is_fair=is_fair) for at in range(random.randint(2, 4))]
+    locals_ = [local_queue(one["metadata"]["name"], name, one["metadata"]["name"]) for one in queues]
+    workloads = [_workload(random, name, at, queues) for at in range(random.randint(8, 14))]
+    early, change = random.randint(4, len(workloads)), random.choice(CHANGES)
     return Situation(
         name=name,
         change=change,
-        objects=(
-            namespace_object(name),
-            *(resource_flavor(one) for one in flavors),
-            *_cohorts(cohorts),
-            *made,
-            *(local_queue(one["metadata"]["name"], name, one["metadata"]["name"]) for one in made),
-        ),
-        workloads=tuple(_workloads(rng, name, made)),
-        changed=_changed(rng, change, rng.choice(made)),
+        objects=(namespace_object(name), *cohorts, *queues, *locals_),
+        early=tuple(workloads[:early]),
+        late=tuple(workloads[early:]),
+        changed=_changed(random, change, random.choice(queues), cohorts),
     )
 
 
-def _cohorts(names: list[str]) -> Iterator[Document]:
-    """A chain, the root first."""
-    for index, name in enumerate(names):
-        yield cohort(name, **({"parentName": names[index - 1]} if index else {}))
+def _cohorts(random: Random, name: str) -> Iterator[Document]:
+    """Three levels: a root, one below it, one below that."""
+    yield cohort(f"{name}-root", _group(random, f"{random.randint(0, 4)}"))
+    yield cohort(f"{name}-middle", parentName=f"{name}-root", **_weight(random))
+    yield cohort(f"{name}-leaf", parentName=f"{name}-middle", **_weight(random))
 
 
-def _queue(rng: random.Random, name: str, flavors: list[str], parent: str) -> Document:
-    quotas = [flavor_quotas(one, resource_quota("cpu", str(rng.randint(2, 6)), **_limits(rng))) for one in flavors]
-    preemption = {
-        "withinClusterQueue": rng.choice(("Never", "LowerPriority")),
-        "reclaimWithinCohort": rng.choice(("Never", "Any", "Any", "LowerPriority")),
+def _group(random: Random, nominal: str, **limits: Any) -> Document:
+    names = FLAVORS[: random.choice((1, 1, 2))]
+    return resource_group(["cpu"], *(flavor_quotas(one, resource_quota("cpu", nominal, **limits)) for one in names))
+
+
+def _limits(random: Random, nominal: int) -> dict[str, str]:
+    found = {}
+    if random.random() < 0.3:
+        found["borrowingLimit"] = str(random.randint(0, 4))
+    if random.random() < 0.3:
+        found["lendingLimit"] = str(random.randint(0, nominal))
+    return found
+
+
+def _weight(random: Random) -> dict[str, Any]:
+    return {"fairSharing": {"weight": random.choice(("1", "2", "500m"))}} if random.random() < 0.3 else {}
+
+
+def _queue(random: Random, name: str, cohorts: list[Document], *, is_fair: bool) -> Document:
+    nominal = random.randint(0, 6)
+    spec: dict[str, Any] = {
+        "namespaceSelector": {},
+        "resourceGroups": [_group(random, str(nominal), **_limits(random, nominal))],
+        "cohortName": random.choice(cohorts)["metadata"]["name"],
+        "queueingStrategy": random.choice(("BestEffortFIFO", "BestEffortFIFO", "StrictFIFO")),
+        "preemption": _preemption(random, is_fair=is_fair),
+        "flavorFungibility": {
+            "whenCanBorrow": random.choice(("MayStopSearch", "TryNextFlavor")),
+            "whenCanPreempt": random.choice(("MayStopSearch", "TryNextFlavor")),
+        },
+        **_weight(random),
     }
-    return cluster_queue(
-        name,
-        resource_group(["cpu"], *quotas),
-        cohortName=parent,
-        preemption=preemption,
-        queueingStrategy=rng.choice(("BestEffortFIFO", "StrictFIFO")),
-        flavorFungibility={"whenCanBorrow": rng.choice(("MayStopSearch", "TryNextFlavor"))},
+    return native("ClusterQueue", name, spec)
+
+
+def _preemption(random: Random, *, is_fair: bool) -> Document:
+    reclaim = random.choice(("Never", "LowerPriority", "Any", "Any"))
+    found: Document = {"reclaimWithinCohort": reclaim, "withinClusterQueue": random.choice(POLICIES[:3])}
+    if not is_fair and reclaim != "Never" and random.random() < 0.4:
+        found["borrowWithinCohort"] = {"policy": "LowerPriority", "maxPriorityThreshold": random.randint(0, 60)}
+    return found
+
+
+def _workload(random: Random, namespace: str, at: int, queues: list[Document]) -> Document:
+    container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": str(random.randint(1, 4))}}}
+    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    spec = {
+        "queueName": random.choice(queues)["metadata"]["name"],
+        "active": True,
+        "priority": 10 * random.randint(0, 6) if random.random() < 0.8 else 5,
+        "podSets": [{"name": "main", "count": 1, "template": template}],
+    }
+    created = STARTED + timedelta(seconds=random.randrange(10_000) * 60 + at)
+    return native(
+        "Workload",
+        f"{namespace}-w{at}",
+        spec,
+        namespace=namespace,
+        uid=str(UUID(int=random.getrandbits(128), version=4)),
+        creationTimestamp=f"{created:%Y-%m-%dT%H:%M:%SZ}",
+        generation=1,
     )
 
 
-def _limits(rng: random.Random) -> Mapping[str, str]:
-    kind = rng.choice(("", "", "borrowingLimit", "lendingLimit"))
-    return {kind: str(rng.randint(0, 2))} if kind else {}
+def _changed(random: Random, change: str, queue: Document, cohorts: list[Document]) -> Document:
+    spec = dict(queue["spec"])
+    quota = spec["resourceGroups"][0]["flavors"][0]["resources"][0]["nominalQuota"]
+    match change:
+        case "quota" | "limits":
+            nominal = random.randint(0, 8) if change == "quota" else int(quota)
+            spec["resourceGroups"] = [_with(spec["resourceGroups"][0], nominal, **_limits(random, nominal))]
+        case "cohort":
+            spec["cohortName"] = random.choice(cohorts)["metadata"]["name"]
+        case "preemption":
+            spec["preemption"] = {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"}
+        case "hold":
+            spec["stopPolicy"] = "Hold"
+        case "drain":
+            spec["stopPolicy"] = "HoldAndDrain"
+    return {**queue, "spec": spec}
 
 
-def _workloads(rng: random.Random, namespace: str, queues: list[Document]) -> Iterator[Document]:
-    """More than fit, queue by queue in turns."""
-    for number in range(rng.randint(3, 6)):
-        for queue in queues:
-            name = queue["metadata"]["name"]
-            yield _workload(f"{name}-w{number}", namespace, name, str(rng.randint(1, 3)), rng.choice((0, 0, 10)))
-
-
-def _workload(name: str, namespace: str, queue: str, cpu: str, priority: int) -> Document:
-    container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": cpu}}}
-    pods = {"name": "main", "count": 1, "template": {"spec": {"restartPolicy": "Never", "containers": [container]}}}
-    return native("Workload", name, {"queueName": queue, "podSets": [pods], "priority": priority}, namespace=namespace)
-
-
-def _changed(rng: random.Random, change: str, queue: Document) -> Document:
-    content: dict[str, Any] = queue["spec"]
-    if change == "hold":
-        return {**queue, "spec": {**content, "stopPolicy": "Hold"}}
-    if change == "drain":
-        return {**queue, "spec": {**content, "stopPolicy": "HoldAndDrain"}}
-    if change == "reclaim":
-        return {**queue, "spec": {**content, "preemption": {**content["preemption"], "reclaimWithinCohort": "Any"}}}
-    (group,) = content["resourceGroups"]
-    flavors = [flavor_quotas(one["name"], _quota(rng, change, one["resources"][0])) for one in group["flavors"]]
-    return {**queue, "spec": {**content, "resourceGroups": [resource_group(["cpu"], *flavors)]}}
-
-
-def _quota(rng: random.Random, change: str, quota: Document) -> Document:
-    nominal = int(quota["nominalQuota"])
-    limits = {key: quota[key] for key in ("borrowingLimit", "lendingLimit") if key in quota}
-    if change == "no borrowing":
-        return resource_quota("cpu", str(nominal), borrowingLimit="0")
-    wanted = nominal // 2 if change == "cut" else nominal + rng.randint(2, 4)
-    if "lendingLimit" in limits:
-        limits["lendingLimit"] = str(min(int(limits["lendingLimit"]), wanted))
-    return resource_quota("cpu", str(wanted), **limits)
+def _with(group: Document, nominal: int, **limits: Any) -> Document:
+    names = [one["name"] for one in group["flavors"]]
+    quotas = (flavor_quotas(name, resource_quota("cpu", str(nominal), **limits)) for name in names)
+    return resource_group(["cpu"], *quotas)

@@ -1,5 +1,7 @@
 """`kfleet simulate`: a real Kueue says what a change does, and the fleet's own clusters never notice."""
 
+import gzip
+import json
 import os
 import signal
 import subprocess
@@ -10,7 +12,7 @@ import pytest
 
 from reconciler.sandbox.state import list_sandboxes, load_state
 from tests import fast_yaml
-from tests.builders import Document, asking, flavor, job, main_tenant, open_queue, pod_spec, workload
+from tests.builders import Document, asking, flavor, job, main_tenant, observed_flavor, open_queue, pod_spec, workload
 from tests.cluster.live_fleet import KUEUE_ROOT, LiveFleet
 from tests.support import eventually, kfleet_program
 
@@ -48,6 +50,11 @@ def simulate(live_fleet: LiveFleet, *options: str, code: int = 0) -> dict[str, A
 def fates(record: dict[str, Any]) -> dict[str, str]:
     (cluster,) = record["clusters"]
     return {f"{one['namespace']}/{one['name']}": one["fate"] for one in cluster["workloads"]}
+
+
+def own_fates(record: dict[str, Any], namespace: str) -> dict[str, str]:
+    """Without jobs that other tests have left."""
+    return {name: fate for name, fate in fates(record).items() if name.startswith(f"{namespace}/")}
 
 
 def team(record: dict[str, Any], name: str) -> dict[str, Any]:
@@ -91,6 +98,81 @@ def test_submitted_jobs_start_after_the_ends_of_others(busy: LiveFleet, tmp_path
     assert cluster["start"]["latestSeconds"] is None
     added = next(one for one in cluster["workloads"] if one["submitted"])
     assert (added["name"], added["fate"], added["after"]) == ("new-submitted", "admitted", {"cpu": "2"})
+
+
+PLANTED = "planted-by-a-person"
+
+
+def private(name: str, namespace: str) -> Document:
+    """A workload with what people write into jobs."""
+    container = {
+        "name": PLANTED,
+        "image": f"registry.example/{PLANTED}:1",
+        "command": [PLANTED],
+        "env": [{"name": "TOKEN", "value": PLANTED}],
+        "resources": {"requests": {"cpu": "1"}},
+    }
+    made = workload(f"{PLANTED}-{name}", namespace)
+    made["metadata"]["annotations"] = {"note": PLANTED}
+    made["spec"]["podSets"][0]["template"] = {
+        "metadata": {"labels": {"note": PLANTED}},
+        "spec": {"restartPolicy": "Never", "containers": [container]},
+    }
+    return made
+
+
+def test_anonymised_snapshot_has_no_secret_and_simulates_the_same(busy: LiveFleet, tmp_path: Path) -> None:
+    name, records = busy.name, []
+    busy.api().create(private("waits", f"{name}-b"))
+    eventually(lambda: busy.queue(f"{name}-b")["status"]["pendingWorkloads"] == 3)
+    busy.write(*documents(name, 2, 4))
+    for options in ((), ("--anonymise",)):
+        world = tmp_path / "world.json.gz"
+        assert busy.run("snapshot", "--out", str(world), *options).code == 0
+        records.append(simulate(busy, "--snapshot", str(world)))
+    assert PLANTED not in gzip.decompress(world.read_bytes()).decode()
+    plain, anonymous = records
+    assert (anonymous["counts"], anonymous["teams"]) == (plain["counts"], plain["teams"])
+    assert plain["counts"]["preempted"] == 2 and PLANTED in json.dumps(plain) and PLANTED not in json.dumps(anonymous)
+    assert moves(anonymous) == moves(plain)
+
+
+def moves(record: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """What happens, without names."""
+    names = ("fate", "namespace", "queue", "tenant", "reason", "before", "after")
+    return sorted(tuple(str(one[name]) for name in names) for found in record["clusters"] for one in found["workloads"])
+
+
+def test_head_is_compared_with_what_the_base_alone_would_do(busy: LiveFleet) -> None:
+    for one, two in ((3, 3), (2, 4)):
+        busy.commit(*documents(busy.name, one, two))
+    answer = busy.run("simulate", "-o", "markdown", "--for", "3m", "--base", "HEAD~1", "--head", "HEAD")
+    assert answer.code == 0, answer
+    lines = answer.out.splitlines()
+    assert lines[0].startswith("**Simulated** with real Kueue: 1 preempted, ") and ", 1 admitted, " in lines[0]
+    assert lines[2].startswith(f"- **preempted**: worker1/Workload/{busy.name}-a/w")
+    assert lines[3].startswith(f"- **admitted**: worker1/Workload/{busy.name}-b/w")
+    assert "note: compared with the base, played in a twin of its own" in answer.out
+
+
+def test_job_fits_only_with_the_nodes_that_are_removed(live_fleet: LiveFleet, nodes: list[str]) -> None:
+    name, api = live_fleet.name, live_fleet.api()
+    own = observed_flavor(name, "nodes", nodeLabels={"test": name})
+    live_fleet.commit(own, open_queue(name, name, {"cpu": "100%"}), main_tenant(name, name))
+    live_fleet.converge()
+    api.create(workload("runs", name, cpu="7"))
+    eventually(lambda: live_fleet.queue(name)["status"]["reservingWorkloads"] == 1)
+    file = live_fleet.folder / "job.yaml"
+    file.write_text(fast_yaml.safe_dump(job("new", pod_spec(asking(cpu="4")), namespace=name, queue="main")))
+    submit = ("--submit", str(file), "--count", "2", "--cluster", "worker1")
+    added = [f"{name}/new-submitted-{number}" for number in (1, 2)]
+    found = own_fates(simulate(live_fleet, *submit), name)
+    assert found == {f"{name}/runs": "keeps running", **dict.fromkeys(added, "admitted")}
+    record = simulate(live_fleet, *submit, "--remove-nodes", f"worker1/{nodes[0]}")
+    assert record["notes"] == ["without 1 node: a quota changes where the fleet takes it from nodes"]
+    assert own_fates(record, name) == {f"{name}/runs": "keeps running", **dict.fromkeys(added, "still pending")}
+    waits = next(one for one in record["clusters"][0]["workloads"] if one["submitted"])
+    assert "insufficient" in waits["why"], waits
 
 
 def test_interrupt_leaves_nothing_running(busy: LiveFleet) -> None:

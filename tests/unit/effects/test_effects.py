@@ -188,6 +188,44 @@ def test_waiting_job_that_preempts_names_who_loses_and_why() -> None:
     assert effects.workloads[0].by == ("a",)
 
 
+def tried(name: str, local: str, cpu: str = "2") -> Document:
+    return waiting(name, cpu, local, status={"conditions": [condition("QuotaReserved", "False", "Pending")]})
+
+
+TWO_TREES = [
+    live_queue("a", cpu_group("8"), cohortName="all"),
+    live_queue("b", cpu_group("8"), cohortName="below"),
+    native("Cohort", "below", {"parentName": "all"}),
+    live_queue("far", cpu_group("8"), cohortName="other"),
+    *(local_queue_of(name, name=name) for name in ("a", "b", "far")),
+    *(tried(f"waits-{name}", name) for name in ("a", "b", "far")),
+]
+
+
+@pytest.mark.parametrize(
+    ("changed", "started"),
+    [
+        (live_queue("a", cpu_group("9"), cohortName="all"), ["waits-a", "waits-b"]),
+        (native("Cohort", "below", {"parentName": "all", "fairSharing": {"weight": "2"}}), ["waits-a", "waits-b"]),
+        (live_queue("far", cpu_group("9"), cohortName="all"), ["waits-a", "waits-b", "waits-far"]),
+        (native("ResourceFlavor", "default", {"nodeTaints": []}), ["waits-a", "waits-b", "waits-far"]),
+        (native("ResourceFlavor", "new", {}), []),
+        (local_queue("b", "team", "far"), ["waits-b", "waits-far"]),
+        (live_queue("new", cpu_group("9"), cohortName="others"), []),
+    ],
+    ids=["queue", "cohort", "joins", "flavor", "other flavor", "LocalQueue", "other cohort"],
+)
+def test_job_that_was_tried_starts_only_with_an_event_of_its_cohorts(changed: Document, started: list[str]) -> None:
+    assert impacts(effects_of(TWO_TREES, change(changed))) == [(Impact.STARTS, name) for name in started]
+
+
+def test_jobs_that_a_plan_evicts_wake_those_that_were_tried() -> None:
+    live = [team_queue("4", "4"), local_queue_of("a"), local_queue_of("a", name="b"), tried("waits", "b", "4")]
+    live += [running("one", "4", queueName="main")]
+    stopped = local_queue("main", "team", "a", stopPolicy="HoldAndDrain")
+    assert impacts(effects_of(live, change(stopped))) == [(Impact.EVICTED, "one"), (Impact.STARTS, "waits")]
+
+
 def test_order_by_past_usage_makes_the_next_steps_unknown() -> None:
     scope: dict[str, Any] = {"admissionScope": {"admissionMode": "UsageBasedAdmissionFairSharing"}}
     live = [team_queue("2", **scope), local_queue_of("a"), waiting("one", "4")]

@@ -1,6 +1,6 @@
 """What Kueue's scheduler does, by arithmetic."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import pytest
@@ -47,7 +47,9 @@ def runs(name: str, cpu: str = "1", of: str = "a", priority: int = 0, minute: in
     )  # fmt: skip
 
 
-def settle(objects: Sequence[Document], *workloads: Document, configuration: str = "") -> Settled:
+def settle(
+    objects: Sequence[Document], *workloads: Document, configuration: str = "", woken: Collection[str] | None = None
+) -> Settled:
     names = [one["metadata"]["name"] for one in objects if one["kind"] == "ClusterQueue"]
     flavors = [resource_flavor(name) for name in ("default", "small", "large")]
     locals_ = [local_queue(name, "team", name) for name in names]
@@ -55,7 +57,8 @@ def settle(objects: Sequence[Document], *workloads: Document, configuration: str
     state = build_state(ClusterName("east"), [*objects, *flavors, *locals_], facts)
     assert state.tree is not None
     settings = read_scheduler_settings(configuration, NEWEST)
-    return build_scheduler(state, state.tree, read_workloads(workloads, state, configuration), settings).settle()
+    read = read_workloads(workloads, state, configuration)
+    return build_scheduler(state, state.tree, read, settings, woken).settle()
 
 
 def preempted(found: Settled) -> dict[str, tuple[str, str]]:
@@ -101,6 +104,38 @@ def test_borrowing_queue_preempts_only_up_to_the_threshold(threshold: int, *, is
     spec: dict[str, Any] = {"preemption": {"reclaimWithinCohort": "Any", "borrowWithinCohort": borrows}}
     found = settle([queue("a", **spec), queue("b")], runs("b", "8", "b", priority=4), waits("mine", "5", priority=9))
     assert preempted(found) == ({"b": ("mine", "InCohortReclaimWhileBorrowing")} if is_taken else {})
+
+
+def tried(name: str, cpu: str, of: str, priority: int = 0) -> Document:
+    found = waits(name, cpu, of, priority)
+    return {**found, "status": {"conditions": [condition("QuotaReserved", "False", "Pending")]}}
+
+
+def test_what_was_tried_in_vain_is_tried_again_only_where_it_is_woken() -> None:
+    objects = [queue("a", "2"), queue("b", "2")]
+    waiting = [tried("a1", "1", "a"), tried("b1", "1", "b"), waits("b2", "2", "b")]
+    assert set(settle(objects, *waiting, woken=()).admitted) == {"b2"}
+    assert set(settle(objects, *waiting, woken={"a"}).admitted) == {"a1", "b2"}
+
+
+def test_workload_that_equals_one_that_was_tried_counts_as_tried() -> None:
+    equal, other = waits("equal", "2", "a"), waits("other", "2", "a", priority=1)
+    found = settle([queue("a", "4")], tried("a1", "2", "a"), equal, other, woken=())
+    assert set(found.admitted) == {"other"}
+
+
+def test_strict_queue_tries_its_first_workload_before_the_others_are_woken() -> None:
+    objects = [queue("a", "0", queueingStrategy="StrictFIFO"), queue("b", "0"), queue("c", "2")]
+    waiting = [tried("strict", "2", "a"), tried("important", "2", "b", priority=9)]
+    assert set(settle(objects, *waiting, woken={"a", "b"}).admitted) == {"strict"}
+    assert set(settle(objects, *waiting).admitted) == {"important"}
+
+
+def test_quota_that_becomes_free_goes_first_to_the_one_that_preempted_for_it() -> None:
+    objects = [queue("a", "2", **RECLAIMS), queue("b", "0"), queue("c", "0")]
+    waiting = [tried("woken", "1", "c", priority=9), waits("mine", "1", "a")]
+    found = settle(objects, runs("large", "2", "b"), *waiting, woken=())
+    assert list(found.admitted) == ["mine", "woken"]
 
 
 def test_lending_limit_keeps_quota_from_other_cohorts() -> None:

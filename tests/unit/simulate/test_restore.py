@@ -11,9 +11,12 @@ from reconciler.simulate import etcd
 from reconciler.simulate.restore import (
     CHECK_CONTROLLER,
     check_notes,
+    parked_workloads,
+    put_aside,
     restored_namespaces,
     restored_nodes,
     restored_objects,
+    waiting_workloads,
     why_unknown,
 )
 from tests.builders import cpu_group, namespace_object, native, resource_flavor
@@ -47,8 +50,33 @@ def test_waiting_workload_forgets_only_what_it_said_about_quota() -> None:
     waiting = live_workload(
         "one", condition("QuotaReserved", "False", "Pending", "3 more needed"), condition("Evicted")
     )
-    (found,) = restored_objects(seen_cluster("east", waiting))
+    (found,) = waiting_workloads(seen_cluster("east", waiting))
     assert [one["type"] for one in found["status"]["conditions"]] == ["Evicted"]
+
+
+def test_workloads_that_kueue_has_tried_are_parked_unless_their_queue_is_strict() -> None:
+    tried = condition("QuotaReserved", "False", "Pending", "3 more needed")
+    workloads = [
+        live_workload("tried", tried),
+        live_workload("equal"),
+        live_workload("new", created=9, priority=1),
+        live_workload("first", created=9, priority=5),
+        live_workload("inactive", tried, active=False),
+        live_workload("delayed", tried, status={"requeueState": {"requeueAt": "2026-11-18T18:00:00Z"}}),
+        live_workload("runs", *ADMITTED, held={"cpu": "1"}),
+    ]
+    loose = seen_cluster("east", live_queue("a", cpu_group("8")), local_queue_of("a"), *workloads)
+    assert [one["metadata"]["name"] for one in parked_workloads(loose)] == ["tried", "equal"]
+    assert [one["metadata"]["name"] for one in waiting_workloads(loose)] == ["first", "new", "delayed", "inactive"]
+    assert [one["metadata"]["name"] for one in restored_objects(loose) if one["kind"] == "Workload"] == ["runs"]
+    strict = live_queue("a", cpu_group("8"), queueingStrategy="StrictFIFO")
+    seen = seen_cluster("east", strict, local_queue_of("a"), *workloads)
+    assert not [*parked_workloads(seen)] and len([*waiting_workloads(seen)]) == 6
+
+
+def test_workload_that_is_put_aside_keeps_the_count_of_its_requeues() -> None:
+    found = put_aside(live_workload("one", status={"requeueState": {"count": 2}}))
+    assert found["status"]["requeueState"] == {"count": 2, "requeueAt": "2100-01-01T00:00:00Z"}
 
 
 def test_ended_and_going_workloads_stay_out() -> None:
@@ -122,3 +150,4 @@ def test_batches_stay_below_the_limits_of_etcd() -> None:
     small, large = orjson.dumps("x"), b"x" * (etcd.MOST_BYTES - 1)
     assert [len(batch) for batch in etcd._batches([small] * 250)] == [100, 100, 50]
     assert [len(batch) for batch in etcd._batches([small, large, small, small])] == [1, 1, 2]
+    assert [len(batch) for batch in etcd._batches([small] * 3, 1)] == [1, 1, 1]
