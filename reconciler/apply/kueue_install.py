@@ -17,7 +17,7 @@ from reconciler.kueue_install.model import (
     InstallStep,
     StepOutcome,
     StepState,
-    Target,
+    WantedKueue,
 )
 from reconciler.kueue_install.records import DEFINITION
 from reconciler.objects import ClusterName, Manifest
@@ -36,7 +36,7 @@ class Installer:
     helm: Helm
     clients: Mapping[ClusterName, ApiServer]
     charts: Mapping[ClusterName, Chart]
-    targets: Mapping[ClusterName, Target]
+    targets: Mapping[ClusterName, WantedKueue]
     timeout: timedelta
     lost_lease: Callable[[], str] = lambda: ""
 
@@ -48,7 +48,7 @@ class Rehearsal(NamedTuple):
     managers: tuple[tuple[str, str], ...] = ()
 
 
-def rehearse(client: ApiServer, target: Target, *, is_forced: bool) -> Rehearsal:
+def rehearse(client: ApiServer, target: WantedKueue, *, is_forced: bool) -> Rehearsal:
     """Send every CRD, and every other object that exists, as a server-side dry run; nothing is written.
 
     Raises ClusterError if there is no answer, which does not count as a refusal.

@@ -27,7 +27,7 @@ from reconciler.cli.planning import opened
 from reconciler.clients.helm import find_helm
 from reconciler.errors import ExitCode, RefusedError
 from reconciler.kueue_install.decide import ordered
-from reconciler.kueue_install.model import CHART, Harmony, Mode, Permissions, StepOutcome, StepState
+from reconciler.kueue_install.model import CHART, Harmony, InstallCommand, Permissions, StepOutcome, StepState
 from reconciler.kueue_install.text import (
     is_in_order,
     outcome_line,
@@ -153,7 +153,7 @@ def install(clusters: tuple[str, ...], **options: Any) -> int:
       3  refused; nothing was installed anywhere
       4  a cluster cannot be observed, or did not become healthy; the clusters after it were not started
     """
-    return _run(Mode.INSTALL, clusters, **options)
+    return _run(InstallCommand.INSTALL, clusters, **options)
 
 
 @kueue.command()
@@ -176,7 +176,7 @@ def upgrade(clusters: tuple[str, ...], **options: Any) -> int:
       3  refused; nothing was changed anywhere
       4  a cluster cannot be observed, or did not become healthy; the clusters after it were not started
     """
-    return _run(Mode.UPGRADE, clusters, **options)
+    return _run(InstallCommand.UPGRADE, clusters, **options)
 
 
 @kueue.command()
@@ -213,7 +213,7 @@ def status(source: Source, timeout: float, output: str) -> int:
 
 
 def _run(
-    mode: Mode,
+    mode: InstallCommand,
     names: tuple[str, ...],
     *,
     source: Source,

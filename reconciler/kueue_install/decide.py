@@ -26,12 +26,12 @@ from reconciler.kueue_install.model import (
     DEPLOYED,
     PENDING_FOR,
     InstallAction,
+    InstallCommand,
     InstallRefusal,
     InstallStep,
-    Mode,
     Permissions,
     SeenKueue,
-    Target,
+    WantedKueue,
     exact,
 )
 from reconciler.objects import ClusterName
@@ -46,7 +46,13 @@ _WAITS_FOR_PODS = KueueVersion(0, 19)
 
 
 def make_step(
-    cluster: Cluster, seen: SeenKueue, target: Target, mode: Mode, allowed: Permissions, *, is_named: bool
+    cluster: Cluster,
+    seen: SeenKueue,
+    target: WantedKueue,
+    mode: InstallCommand,
+    allowed: Permissions,
+    *,
+    is_named: bool,
 ) -> InstallStep:
     """Decide one cluster. One that was not named, and that the other command is for, is skipped."""
     action = _action(seen, target)
@@ -70,7 +76,7 @@ def make_step(
     return replace(step, refusals=refusals, notes=tuple(_notes(seen, target, action)))
 
 
-def _action(seen: SeenKueue, target: Target) -> InstallAction:
+def _action(seen: SeenKueue, target: WantedKueue) -> InstallAction:
     record, running = seen.record, seen.version
     if record is None and not seen.is_there:
         return InstallAction.INSTALL
@@ -86,10 +92,16 @@ def _action(seen: SeenKueue, target: Target) -> InstallAction:
     return InstallAction.CHECK if is_same else InstallAction.VALUES
 
 
-def _for_other_command(cluster: Cluster, action: InstallAction, seen: SeenKueue, mode: Mode) -> InstallRefusal | None:
-    if mode is Mode.UPGRADE and action is InstallAction.INSTALL:
+def _for_other_command(
+    cluster: Cluster, action: InstallAction, seen: SeenKueue, mode: InstallCommand
+) -> InstallRefusal | None:
+    if mode is InstallCommand.UPGRADE and action is InstallAction.INSTALL:
         return InstallRefusal("Kueue is not installed there", f"kfleet kueue install {cluster.name}")
-    if mode is Mode.INSTALL and action in {InstallAction.UPGRADE, InstallAction.DOWNGRADE, InstallAction.VALUES}:
+    if mode is InstallCommand.INSTALL and action in {
+        InstallAction.UPGRADE,
+        InstallAction.DOWNGRADE,
+        InstallAction.VALUES,
+    }:
         return InstallRefusal(
             f"Kueue {exact(seen.version) or 'of an unknown release'} is installed there already",
             f"kfleet kueue upgrade {cluster.name}",
@@ -98,7 +110,7 @@ def _for_other_command(cluster: Cluster, action: InstallAction, seen: SeenKueue,
 
 
 def _refusals(
-    cluster: Cluster, seen: SeenKueue, target: Target, action: InstallAction, allowed: Permissions
+    cluster: Cluster, seen: SeenKueue, target: WantedKueue, action: InstallAction, allowed: Permissions
 ) -> Iterator[InstallRefusal]:
     if cluster.suspend:
         yield InstallRefusal("the cluster is suspended: spec.suspend is true", "end that in git first")
@@ -119,7 +131,7 @@ def _refusals(
 
 
 def _refuse_direction(
-    seen: SeenKueue, target: Target, action: InstallAction, allowed: Permissions
+    seen: SeenKueue, target: WantedKueue, action: InstallAction, allowed: Permissions
 ) -> Iterator[InstallRefusal]:
     if text := broken_text(target.version):
         yield InstallRefusal(text, BROKEN_REMEDY)
@@ -171,7 +183,7 @@ def _refuse_pending(seen: SeenKueue, allowed: Permissions) -> Iterator[InstallRe
         )
 
 
-def _refuse_definitions(seen: SeenKueue, target: Target) -> Iterator[InstallRefusal]:
+def _refuse_definitions(seen: SeenKueue, target: WantedKueue) -> Iterator[InstallRefusal]:
     for name, versions in target.definitions.items():
         live = seen.definitions.get(name)
         if live and (going := versions_that_go(live.stored, versions)):
@@ -186,7 +198,7 @@ def _refuse_definitions(seen: SeenKueue, target: Target) -> Iterator[InstallRefu
             )
 
 
-def _refuse_start(seen: SeenKueue, target: Target) -> Iterator[InstallRefusal]:
+def _refuse_start(seen: SeenKueue, target: WantedKueue) -> Iterator[InstallRefusal]:
     try:
         content = read_configuration(target.configuration)
         for problem in start_problems(target.configuration, target.version):
@@ -210,7 +222,7 @@ def _refuse_start(seen: SeenKueue, target: Target) -> Iterator[InstallRefusal]:
         )
 
 
-def _notes(seen: SeenKueue, target: Target, action: InstallAction) -> Iterator[str]:
+def _notes(seen: SeenKueue, target: WantedKueue, action: InstallAction) -> Iterator[str]:
     record = seen.record
     if record and record.is_pending:
         yield f"the record of the unfinished revision {record.revision} ({record.status}) is removed first"

@@ -19,7 +19,7 @@ PENDING = ("pending-install", "pending-upgrade", "pending-rollback", "uninstalli
 PENDING_FOR = timedelta(minutes=15)
 
 
-class Mode(StrEnum):
+class InstallCommand(StrEnum):
     """Which command: it refuses clusters that the other one is for."""
 
     INSTALL = "install"
@@ -108,7 +108,7 @@ class SeenKueue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class WantedKueue:
     """What helm would send to one cluster."""
 
     version: KueueVersion
@@ -164,7 +164,7 @@ class InstallStep:
 
 @dataclass(frozen=True, slots=True)
 class InstallPlan:
-    mode: Mode
+    mode: InstallCommand
     steps: tuple[InstallStep, ...]
     gaps: tuple[Gap, ...] = ()
 

@@ -11,7 +11,7 @@ import yaml
 from reconciler.kueue.configuration import CONFIG_KEY, patched, read_configuration, write_configuration
 from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.reading import as_list, as_map, as_text, at
-from reconciler.kueue_install.model import Definition, HelmRecord, Target, version_of
+from reconciler.kueue_install.model import Definition, HelmRecord, WantedKueue, version_of
 from reconciler.objects import Manifest, merge_maps
 from reconciler.spec.model import KueueInstall
 
@@ -74,12 +74,12 @@ def read_objects(text: str) -> tuple[Manifest, ...]:
     return tuple(entry for entry in yaml.load_all(text, yaml.CSafeLoader) if isinstance(entry, dict))
 
 
-def make_target(chart: str, values: Manifest, objects: tuple[Manifest, ...]) -> Target:
+def make_target(chart: str, values: Manifest, objects: tuple[Manifest, ...]) -> WantedKueue:
     version = version_of(chart)
     if version is None:
         raise RecordError(f"the chart has the version {chart!r}, which is not a release of Kueue")
     texts = (as_text(at(entry, "data", CONFIG_KEY)) for entry in objects if entry.get("kind") == "ConfigMap")
-    return Target(
+    return WantedKueue(
         version=version,
         chart=chart,
         values=values,

@@ -29,14 +29,14 @@ from reconciler.kueue_config.plan import GITOPS_TRACKERS
 from reconciler.kueue_install.decide import make_step, skew_problems
 from reconciler.kueue_install.model import (
     InstallAction,
+    InstallCommand,
     InstallPlan,
     InstallRefusal,
     InstallStep,
     KueueStatus,
-    Mode,
     Permissions,
     SeenKueue,
-    Target,
+    WantedKueue,
 )
 from reconciler.kueue_install.records import (
     RecordError,
@@ -65,7 +65,7 @@ class InstallOrder:
 
     helm: Helm
     charts: Mapping[ClusterName, Chart]
-    mode: Mode
+    mode: InstallCommand
     allowed: Permissions
     is_named: bool
     timeout: timedelta
@@ -150,7 +150,7 @@ def prepare(
 ) -> Prepared:
     """Observe the clusters, render the chart for each, decide the steps, and rehearse them on the servers."""
     lost = {gap.cluster: gap.why for gap in connections.gaps}
-    targets: dict[ClusterName, Target] = {}
+    targets: dict[ClusterName, WantedKueue] = {}
     steps: list[InstallStep] = []
     gaps: list[Gap] = []
     releases: dict[ClusterName, KueueVersion] = {}
@@ -181,7 +181,7 @@ def prepare(
 
 class _PreparedCluster(NamedTuple):
     step: InstallStep
-    target: Target
+    target: WantedKueue
     releases: Mapping[ClusterName, KueueVersion]
 
 
@@ -200,7 +200,7 @@ def _prepare_one(cluster: Cluster, client: ApiServer, order: InstallOrder, repor
     return _PreparedCluster(step, target, {cluster.name: running} if running else {})
 
 
-def _target(helm: Helm, chart: Chart, cluster: Cluster, seen: SeenKueue) -> Target:
+def _target(helm: Helm, chart: Chart, cluster: Cluster, seen: SeenKueue) -> WantedKueue:
     install = cluster.kueue.install
     if install is None:
         raise KfleetError(f"Cluster {cluster.name} has no spec.kueue.install")
@@ -251,7 +251,7 @@ def _other_releases(
 def _with_skew(
     spec: FleetSpec,
     steps: list[InstallStep],
-    targets: Mapping[ClusterName, Target],
+    targets: Mapping[ClusterName, WantedKueue],
     releases: Mapping[ClusterName, KueueVersion],
 ) -> tuple[InstallStep, ...]:
     manager = spec.manager.name if spec.manager else None

@@ -45,7 +45,7 @@ from reconciler.simulate.restore import (
     waiting_workloads,
     why_unknown,
 )
-from reconciler.simulate.stand_in import Ending, endings, next_end
+from reconciler.simulate.stand_in import JobEnd, endings, next_end
 from reconciler.simulate.twin import SettledTwin, Twin, World, start_twin
 from reconciler.simulate.whatif import AddedJob, Removed, added_workloads
 from reconciler.snapshot.model import ClusterObjects, FleetObjects
@@ -254,7 +254,7 @@ def _until_admitted(
 ) -> tuple[StartAfter, SettledTwin]:
     """End the running jobs that were observed, the next one first, until the submitted ones hold quota."""
     known = endings(scene.objects.of(GROUP, WORKLOAD), scene.objects.of("batch", "Job"), scene.taken_at)
-    started, done = time.monotonic(), list[Ending]()
+    started, done = time.monotonic(), list[JobEnd]()
     while (waiting := _waiting(scene, settled)) and time.monotonic() - started < limit.total_seconds():
         ending = next_end(settled.workloads, known)
         if ending is None:

@@ -99,7 +99,7 @@ def _replaced(path: str, value: Any) -> Mapping[str, Any]:
     return {"op": "replace", "path": path, "value": value}
 
 
-class Ending(NamedTuple):
+class JobEnd(NamedTuple):
     """A running workload; `left` is the time that it may still run, None if nothing tells it."""
 
     uid: str
@@ -107,20 +107,20 @@ class Ending(NamedTuple):
     left: timedelta | None
 
 
-def next_end(workloads: Iterable[Manifest], ends: Mapping[str, Ending]) -> Ending | None:
+def next_end(workloads: Iterable[Manifest], ends: Mapping[str, JobEnd]) -> JobEnd | None:
     """The workload that ends first: by its remaining time, and those without one last, the oldest first."""
     running = [one for one in workloads if holds(one) and uid_of(one) in ends]
     known = sorted(running, key=lambda one: (_left_key(ends[uid_of(one)]), _since(one), uid_of(one)))
     return ends[uid_of(known[0])] if known else None
 
 
-def endings(observed: Iterable[Manifest], jobs: Iterable[Manifest], now: datetime) -> Mapping[str, Ending]:
+def endings(observed: Iterable[Manifest], jobs: Iterable[Manifest], now: datetime) -> Mapping[str, JobEnd]:
     """The remaining time of each workload that was observed, by uid."""
     by_name: Jobs = {key_of_workload(job): job for job in jobs}
     return {uid_of(one): _ending(one, by_name, now) for one in observed}
 
 
-def _ending(workload: Manifest, jobs: Jobs, now: datetime) -> Ending:
+def _ending(workload: Manifest, jobs: Jobs, now: datetime) -> JobEnd:
     namespace, name = key_of_workload(workload)
     kind, owner = owner_of(workload)
     job = jobs.get((namespace, owner)) if kind == "Job" else None
@@ -131,7 +131,7 @@ def _ending(workload: Manifest, jobs: Jobs, now: datetime) -> Ending:
         _left(_expected(job), started, now),
     )
     known = [time for time in times if time is not None]
-    return Ending(uid_of(workload), f"{namespace}/{owner or name}", min(known, default=None))
+    return JobEnd(uid_of(workload), f"{namespace}/{owner or name}", min(known, default=None))
 
 
 def _left(seconds: object, started: datetime | None, now: datetime) -> timedelta | None:
@@ -148,7 +148,7 @@ def _expected(job: Manifest | None) -> float | None:
         return None
 
 
-def _left_key(ending: Ending) -> tuple[bool, timedelta]:
+def _left_key(ending: JobEnd) -> tuple[bool, timedelta]:
     return ending.left is None, ending.left or timedelta()
 
 

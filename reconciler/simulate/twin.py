@@ -18,7 +18,7 @@ from reconciler.sandbox.processes import Part
 from reconciler.simulate.change import KueueSetup, twin_configuration, twin_gates
 from reconciler.simulate.etcd import write_objects
 from reconciler.simulate.restore import CHECK_CONTROLLER, active_status, put_aside, uid_of
-from reconciler.simulate.stand_in import Ending, Eviction, eviction_of, finished, patch_of
+from reconciler.simulate.stand_in import Eviction, JobEnd, eviction_of, finished, patch_of
 
 ROOT = f"/apis/{GROUP}/v1beta2"
 PARALLEL = 8
@@ -112,7 +112,7 @@ class Twin:
         for name in names:
             self.api.delete(f"/api/v1/nodes/{name}")
 
-    def end(self, ending: Ending) -> None:
+    def end(self, ending: JobEnd) -> None:
         """End a workload as its job would when it is complete."""
         namespace, _, _ = ending.name.partition("/")
         workloads = {uid_of(one): one for one in self.api.list(f"{ROOT}/namespaces/{namespace}/workloads")}

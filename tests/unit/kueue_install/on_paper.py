@@ -7,7 +7,7 @@ from gzip import compress
 from typing import Any
 
 from reconciler.kueue.configuration import CONFIG_KEY
-from reconciler.kueue_install.model import DEPLOYED, Definition, HelmRecord, SeenKueue, Target
+from reconciler.kueue_install.model import DEPLOYED, Definition, HelmRecord, SeenKueue, WantedKueue
 from reconciler.kueue_install.records import make_target
 from reconciler.objects import ClusterName, Manifest
 from reconciler.spec.files import FleetFiles
@@ -79,7 +79,7 @@ def chart(
     values: Manifest | None = None,
     served: tuple[str, ...] = ("v1beta2", "v1beta1"),
     definitions: tuple[str, ...] = (QUEUES, COHORTS),
-) -> Target:
+) -> WantedKueue:
     text = configuration if isinstance(configuration, str) else fast_yaml.safe_dump(configuration)
     config_map = {"kind": "ConfigMap", "metadata": {"name": "kueue-manager-config"}, "data": {CONFIG_KEY: text}}
     crds = (definition(name, *served) for name in definitions)

@@ -10,11 +10,11 @@ from reconciler.kueue_install.decide import make_step
 from reconciler.kueue_install.model import (
     Definition,
     InstallAction,
+    InstallCommand,
     InstallStep,
-    Mode,
     Permissions,
     SeenKueue,
-    Target,
+    WantedKueue,
 )
 from reconciler.spec.model import Cluster
 from tests.unit.kueue_install.on_paper import (
@@ -34,8 +34,8 @@ FEATURES = {**CONFIGURATION, "featureGates": {"TASBalancedPlacement": True}}
 
 def step_of(
     live: SeenKueue,
-    target: Target | None = None,
-    mode: Mode = Mode.UPGRADE,
+    target: WantedKueue | None = None,
+    mode: InstallCommand = InstallCommand.UPGRADE,
     *,
     of: Cluster | None = None,
     is_named: bool = True,
@@ -73,15 +73,17 @@ def test_upgrade_is_not_refused_and_says_from_where_to_where() -> None:
 
 
 def test_named_cluster_of_the_other_command_is_refused_and_another_one_is_skipped() -> None:
-    assert problems(seen(), mode=Mode.INSTALL) == ["Kueue 0.16.2 is installed there already (kfleet kueue upgrade one)"]
+    assert problems(seen(), mode=InstallCommand.INSTALL) == [
+        "Kueue 0.16.2 is installed there already (kfleet kueue upgrade one)"
+    ]
     assert problems(seen("")) == ["Kueue is not installed there (kfleet kueue install one)"]
-    skipped = step_of(seen(), mode=Mode.INSTALL, is_named=False)
+    skipped = step_of(seen(), mode=InstallCommand.INSTALL, is_named=False)
     assert (skipped.action, skipped.refusals) == (InstallAction.SKIP, ()) and not skipped.has_work
 
 
 def test_unfinished_installation_is_finished_by_the_command_that_began_it() -> None:
     live = seen("", record=record("0.19.2", "failed"))
-    step = step_of(live, mode=Mode.INSTALL)
+    step = step_of(live, mode=InstallCommand.INSTALL)
     assert (step.action, step.refusals) == (InstallAction.REPEAT, ())
     assert step.notes == ("revision 3 of the Helm release is failed: its objects are sent again",)
 
@@ -122,7 +124,7 @@ def test_definition_that_helm_would_delete_is_refused_unless_it_is_kept() -> Non
         (chart("0.20.5"), "watch cache fails"),
     ],
 )
-def test_release_that_would_not_start_or_not_work_is_refused(target: Target, problem: str) -> None:
+def test_release_that_would_not_start_or_not_work_is_refused(target: WantedKueue, problem: str) -> None:
     found = problems(seen(definitions={}), target)
     assert len(found) == 1 and problem in found[0]
 
@@ -156,7 +158,7 @@ def test_kueue_without_helm_is_refused_until_helm_may_take_it() -> None:
 
 def test_release_of_another_namespace_is_refused_even_with_permission() -> None:
     live = seen("", definitions={QUEUES: Definition(("v1beta2",), "batch/kueue")})
-    (problem,) = problems(live, mode=Mode.INSTALL, take_ownership=True)
+    (problem,) = problems(live, mode=InstallCommand.INSTALL, take_ownership=True)
     assert problem.startswith("the Helm release batch/kueue has objects of Kueue, and not kueue-system/kueue")
 
 

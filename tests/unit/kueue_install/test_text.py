@@ -5,8 +5,8 @@ import pytest
 from reconciler.kueue_install.decide import make_step
 from reconciler.kueue_install.model import (
     Harmony,
+    InstallCommand,
     InstallPlan,
-    Mode,
     Permissions,
     SeenKueue,
     StepOutcome,
@@ -31,7 +31,7 @@ from tests.unit.kueue_install.on_paper import chart, cluster, fleet, record, see
 ONE = ClusterName("one")
 
 
-def planned(live: SeenKueue, mode: Mode = Mode.UPGRADE, *, is_named: bool = True) -> InstallPlan:
+def planned(live: SeenKueue, mode: InstallCommand = InstallCommand.UPGRADE, *, is_named: bool = True) -> InstallPlan:
     step = make_step(cluster(), live, chart(), mode, Permissions(), is_named=is_named)
     return InstallPlan(mode, (step,))
 
@@ -43,7 +43,7 @@ def lines(plan: InstallPlan) -> list[str]:
 def test_plan_numbers_the_clusters_and_says_from_where_to_where() -> None:
     expected = " 1. one  standalone  upgrade 0.16.2 -> 0.19.2  (Helm release kueue-system/kueue, revision 3)"
     assert lines(planned(seen())) == [expected]
-    assert lines(planned(seen(""), Mode.INSTALL)) == [
+    assert lines(planned(seen(""), InstallCommand.INSTALL)) == [
         " 1. one  standalone  install 0.19.2  (Helm release kueue-system/kueue)"
     ]
     assert lines(planned(seen("v0.19.2"))) == [
@@ -57,11 +57,11 @@ def test_plan_shows_refusals_with_their_remedy_skips_with_their_reason_and_gaps(
         "      refused: Kueue 0.19.3 is newer than the 0.19.2 of git",
         "        change git, or allow it with --allow-downgrade",
     ]
-    skipped = planned(seen(), Mode.INSTALL, is_named=False)
+    skipped = planned(seen(), InstallCommand.INSTALL, is_named=False)
     assert not skipped.has_work and lines(skipped)[1] == (
         "      Kueue 0.16.2 is installed there already: kfleet kueue upgrade one"
     )
-    gap = InstallPlan(Mode.UPGRADE, (), (Gap(ONE, "the cluster", "no answer in time"),))
+    gap = InstallPlan(InstallCommand.UPGRADE, (), (Gap(ONE, "the cluster", "no answer in time"),))
     assert lines(gap) == ["gap: one: the cluster: no answer in time"]
 
 
