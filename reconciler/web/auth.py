@@ -53,9 +53,9 @@ def namespaces_in(view: Record) -> tuple[str, ...]:
 def narrow(view: Record, scope: ViewScope) -> Record:
     """The view with only what belongs to the namespaces of the scope: its jobs, its queues, its tenants.
 
-    A queue shows its own amounts, and not which other queues borrow from it. Cohorts and capacity sources belong to
-    the fleet. The problems of a cluster may name objects of others, so that only their existence is shown. Why a job
-    waits may name jobs of others, so that only the words of Kueue are shown.
+    A queue shows its own amounts, and neither its cohort nor which other queues borrow from it. Cohorts and capacity
+    sources belong to the fleet. The problems of a cluster may name objects of others, so that only their existence is
+    shown. Why a job waits may name jobs of others, so that only the words of Kueue are shown.
     """
     if scope.is_fleet:
         return view
@@ -88,9 +88,15 @@ def _is_submitted_to(queue: Record, namespaces: Collection[str], tenants: Collec
 
 def _queue(queue: Record, namespaces: Collection[str], tenants: Collection[str]) -> Record:
     locals_ = queue["localQueues"] and [one for one in queue["localQueues"] if one.partition("/")[0] in namespaces]
-    resources = queue["resources"] and [{**one, "borrowedFrom": None, "lentTo": None} for one in queue["resources"]]
     tenants_ = [tenant for tenant in queue["tenants"] if tenant in tenants]
-    return {**queue, "localQueues": locals_, "tenants": tenants_, "resources": resources}
+    kept = {**queue, "localQueues": locals_, "tenants": tenants_, "cohort": "", "cohortPath": []}
+    return {**kept, "resources": queue["resources"] and [_resource(one) for one in queue["resources"]]}
+
+
+def _resource(resource: Record) -> Record:
+    """The amounts of the queue itself, and how many nodes they stand for."""
+    backing = {**resource["backing"], "pools": None}
+    return {**resource, "borrowedFrom": None, "lentTo": None, "backing": backing}
 
 
 def _clusters_of(job: Record) -> tuple[str, ...]:

@@ -50,9 +50,17 @@ def test_tenant_sees_that_a_cluster_was_not_observed_and_not_why() -> None:
 
 
 def test_tenant_sees_neither_capacity_nor_revision_nor_who_borrows() -> None:
-    shown = narrow(example_view(), BIOLOGY)
+    view = example_view()
+    for queue in view["queues"]:
+        for entry in queue["resources"] or ():
+            entry["backing"] = {"nodes": 6, "pools": ["nats/east.spot"]}
+    shown = narrow(view, BIOLOGY)
     assert (shown["pools"], shown["revision"], shown["cohorts"]) == (None, "", [])
-    assert {entry["borrowedFrom"] for queue in shown["queues"] for entry in queue["resources"]} == {None}
+    assert {(queue["cohort"], *queue["cohortPath"]) for queue in shown["queues"]} == {("",)}
+    resources = [entry for queue in shown["queues"] for entry in queue["resources"]]
+    assert {entry["borrowedFrom"] for entry in resources} == {None}
+    assert [entry["backing"] for entry in resources] == [{"nodes": 6, "pools": None}] * len(resources)
+    assert not any(word in json.dumps(shown) for word in ("nats/", "company", '"ml"'))
 
 
 def test_queue_whose_local_queues_are_unknown_is_shown_to_its_tenants() -> None:
