@@ -1,44 +1,26 @@
 """The page with real clusters behind it."""
 
 import json
-import os
 import re
-import signal
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.builders import flavor, main_job, main_tenant, open_queue
+from tests.builders import flavor, main_job, main_tenant, observed_flavor, open_queue
 from tests.cluster.controller.controllers import Controller
 from tests.cluster.live_fleet import LiveFleet
 from tests.cluster.multikueue.drains import end, start_fleet, submit, where
 from tests.cluster.web.conftest import OpenTab
 from tests.cluster.web.reading import get
-from tests.support import eventually, kfleet_program, revive
+from tests.cluster.web.served import serving
+from tests.support import eventually, revive
 
 PLANTED = "planted-secret-4711"
 
 
-@contextmanager
-def running_ui(live_fleet: LiveFleet, *options: str) -> Iterator[str]:
-    """`kfleet ui` as a process of its own; returns its address."""
-    command = [kfleet_program(), "ui", "--repo", str(live_fleet.folder), "--listen", "127.0.0.1:0", "--refresh", "1"]
-    process = subprocess.Popen(
-        [*command, "--cluster-timeout", "5", *options],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    )
-    assert process.stdout is not None
-    try:
-        yield process.stdout.readline().strip().rstrip("/")
-    finally:
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
-        process.stdout.close()
+def running_ui(live_fleet: LiveFleet) -> AbstractContextManager[str]:
+    return serving("--repo", str(live_fleet.folder), "--refresh", "1", "--cluster-timeout", "5")
 
 
 def test_job_is_seen_from_waiting_to_finished_without_a_reload(live_fleet: LiveFleet, open_tab: OpenTab) -> None:
@@ -128,7 +110,7 @@ def test_secrets_and_credentials_are_nowhere_in_what_is_served(wide_live_fleet: 
 
 def test_controller_serves_the_page_with_the_plan_of_its_cycle(live_fleet: LiveFleet, open_tab: OpenTab) -> None:
     name = live_fleet.name
-    live_fleet.commit(flavor(name), open_queue(name, name), main_tenant(name, name))
+    live_fleet.commit(observed_flavor(name, "nodes"), open_queue(name, name), main_tenant(name, name))
     controller = Controller(live_fleet.folder, ("--revision", "master", "--ui", "127.0.0.1:0"))
     try:
         (line,) = eventually(lambda: controller.said("page"), 30)
@@ -140,6 +122,8 @@ def test_controller_serves_the_page_with_the_plan_of_its_cycle(live_fleet: LiveF
         expect(page.locator("main")).to_contain_text("Made at")
         tab.show("queues")
         expect(page.locator(".queue")).to_contain_text("0 of 9 used")
+        tab.show("capacity")
+        expect(page.locator(f".pools .body .row:has-text('worker1/{name}')")).to_contain_text("fresh")
     finally:
         assert controller.stop() == 0
 
