@@ -20,6 +20,8 @@ def first_day(clusters: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> It
     day = FirstDay(clusters, tmp_path_factory.mktemp("day"))
     day.write_kubeconfig()
     yield day
+    released = day.kfleet("uninstall", "--keep-objects", "--yes")
+    assert released.returncode == 0, released.stdout + released.stderr
     path = f"/apis/batch/v1/namespaces/{TEAM}/jobs"
     for job in list(day.api("hub").list(path)):
         day.api("hub").delete(f"{path}/{job['metadata']['name']}?propagationPolicy=Background")
