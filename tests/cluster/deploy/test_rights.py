@@ -58,7 +58,8 @@ def _defined(api: ApiServer) -> Iterator[None]:
     with held_definitions(api, DEFINITIONS):
         if api.cluster != "manager":
             kind = {"apiVersion": "galaxy.kubestellar.io/v1alpha1", "kind": "ClusterMetrics"}
-            api.create({**kind, "metadata": {"name": "local"}, "spec": {}})
+            report = api.create({**kind, "metadata": {"name": "local"}, "spec": {}})
+            api.patch(f"{api.path_of(report)}/status", {"status": {"nodes": []}})
         yield
 
 

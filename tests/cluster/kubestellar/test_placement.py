@@ -138,7 +138,7 @@ def test_end_is_reported_by_kfleet_where_no_status_comes_back(
     )
     left = downsynced.live_fleet.plan()
     assert (left.code, left.record["placements"]) == (0, [])
-    assert "See kfleet why." in kfleet("explain", "workload").stdout
+    assert "See kfleet why." in " ".join(kfleet("explain", "workload").stdout.split())
 
 
 def test_evicted_job_leaves_the_worker_and_comes_again_with_quota(downsynced: Downsynced, name: str) -> None:
