@@ -1,4 +1,4 @@
-"""Workloads that lose something: those that the plan evicts or strands, and those whose quota others may reclaim."""
+"""Workloads that the plan evicts or strands, and what the scheduler then does with the others."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -10,16 +10,12 @@ from reconciler.admission.state import ClusterState
 from reconciler.effects.model import Impact
 from reconciler.effects.states import ChangedCluster
 from reconciler.effects.woken import with_cohorts
-from reconciler.kueue.quota_tree import NO_QUOTA, FlavorResource, NodeKind, NodeName, QuotaTree
-from reconciler.kueue.reading import amount_of, as_list, as_text, at
+from reconciler.kueue.reading import as_list, as_text, at
 from reconciler.kueue.workloads import (
     HELD,
-    condition_of,
     has_condition,
     has_known_order,
-    priority_of,
     queue_of,
-    usage_of,
 )
 from reconciler.objects import Manifest
 from reconciler.scheduling.build import build_scheduler, read_workloads
@@ -69,26 +65,6 @@ def find_stranded(cluster: ChangedCluster) -> Iterator[Hit]:
             continue
         if why := why_not_queued(cluster.after, workload):
             yield Hit(workload, Impact.STRANDED, why)
-
-
-def find_reclaimable(cluster: ChangedCluster) -> Iterator[Hit]:
-    """Workloads above what their queue has of its own afterwards, in the order in which Kueue preempts them."""
-    before, after = cluster.before.tree, cluster.after.tree
-    if before is None or after is None:
-        return
-    holding = _by_queue(cluster)
-    seen: set[str] = set()
-    for node, queue in after.nodes.items():
-        if node.kind is not NodeKind.QUEUE or node not in before.nodes or queue.parent is None:
-            continue
-        for pair in sorted(cluster.before.usage[node].keys() & queue.quotas.keys()):
-            used = cluster.before.usage[node][pair]
-            above = used - queue.quotas[pair].nominal
-            if above <= max(0, used - before.nodes[node].quotas.get(pair, NO_QUOTA).nominal):
-                continue
-            claimants = _claimants(cluster, after, node, pair)
-            if claimants:
-                yield from _candidates(holding.get(node.name, ()), pair, above, claimants, seen)
 
 
 def is_waiting(workload: Manifest) -> bool:
@@ -149,63 +125,6 @@ def _starts_draining(before: Manifest | None, after: Manifest | None) -> bool:
 
 def _local_queue(workload: Manifest) -> tuple[str, str]:
     return as_text(at(workload, "metadata", "namespace")), as_text(at(workload, "spec", "queueName"))
-
-
-def _by_queue(cluster: ChangedCluster) -> Mapping[str, list[Manifest]]:
-    found: dict[str, list[Manifest]] = {}
-    for workload in cluster.workloads:
-        if queue := queue_of(workload):
-            found.setdefault(queue, []).append(workload)
-    return {queue: sorted(held, key=_candidate_order) for queue, held in found.items()}
-
-
-def _candidate_order(workload: Manifest) -> tuple[bool, int, int, str]:
-    """Kueue preempts workloads that are already evicted first, then those of low priority, then the latest ones."""
-    reserved = as_text(condition_of(workload, "QuotaReserved").get("lastTransitionTime"))
-    latest_first = -int("".join(filter(str.isdigit, reserved)) or 0)
-    uid = as_text(at(workload, "metadata", "uid"))
-    return not has_condition(workload, "Evicted"), priority_of(workload), latest_first, uid
-
-
-def _claimants(cluster: ChangedCluster, tree: QuotaTree, node: NodeName, pair: FlavorResource) -> tuple[str, ...]:
-    """Queues of the same cohort tree that may reclaim, and that use less than their own quota."""
-    root = _root(tree, node)
-    found = []
-    for other, entry in tree.nodes.items():
-        if other == node or other.kind is not NodeKind.QUEUE or _root(tree, other) != root or pair not in entry.quotas:
-            continue
-        used = cluster.before.usage[other].get(pair, 0) if other in cluster.before.usage else 0
-        rule = as_text(at(cluster.after.queues[other.name], "spec", "preemption", "reclaimWithinCohort")) or NEVER
-        if rule != NEVER and used < entry.quotas[pair].nominal:
-            found.append(other.name)
-    return tuple(sorted(found))
-
-
-def _root(tree: QuotaTree, node: NodeName) -> NodeName:
-    while parent := tree.nodes[node].parent:
-        node = parent
-    return node
-
-
-def _candidates(
-    holding: Iterable[Manifest],
-    pair: FlavorResource,
-    above: int,
-    claimants: tuple[str, ...],
-    seen: set[str],
-) -> Iterator[Hit]:
-    for workload in holding:
-        if above <= 0:
-            return
-        amount = usage_of(workload).get(pair.flavor, {}).get(pair.name)
-        if amount is None or not amount.nanos:
-            continue
-        above -= amount_of(pair.name, str(amount))
-        uid = as_text(at(workload, "metadata", "uid"))
-        if uid not in seen:
-            seen.add(uid)
-            why = f"{pair.name} of flavor {pair.flavor} is then above the queue's own quota"
-            yield Hit(workload, Impact.RECLAIMABLE, why, claimants)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from reconciler.admission.state import ClusterState
-from reconciler.effects.evictions import Hit, find_admissions, find_evicted, find_reclaimable, find_stranded
+from reconciler.effects.evictions import Hit, find_admissions, find_evicted, find_stranded
 from reconciler.effects.model import Effects, Impact, QuotaEffect, WorkloadEffect, is_relevant, is_scheduled
+from reconciler.effects.reclaimable import find_reclaimable
 from reconciler.effects.states import NEEDED, ChangedCluster, owner_of, read_change
 from reconciler.kueue.quota_tree import (
     NO_QUOTA,

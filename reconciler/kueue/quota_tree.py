@@ -119,7 +119,7 @@ def with_quota(tree: QuotaTree, name: NodeName, pair: FlavorResource, quota: Nod
 
 def root_of(tree: QuotaTree, name: NodeName) -> NodeName:
     """Return the root of the tree of a node: only nodes below it can borrow from each other."""
-    return _lineage(tree, name)[-1]
+    return lineage(tree, name)[-1]
 
 
 def subtree_quota(tree: QuotaTree, name: NodeName, pair: FlavorResource) -> int:
@@ -133,7 +133,7 @@ def local_quota(tree: QuotaTree, name: NodeName, pair: FlavorResource) -> int:
 
 def potential(tree: QuotaTree, name: NodeName, pair: FlavorResource) -> int:
     """Return the most that a node could use if all others are idle: a larger workload is never admitted."""
-    root, *below = reversed(_lineage(tree, name))
+    root, *below = reversed(lineage(tree, name))
     amount = subtree_quota(tree, root, pair)
     for node in below:
         amount = add(local_quota(tree, node, pair), amount)
@@ -145,7 +145,7 @@ def potential(tree: QuotaTree, name: NodeName, pair: FlavorResource) -> int:
 
 def available(tree: QuotaTree, name: NodeName, pair: FlavorResource, usage: Usage) -> int:
     """Return the free quota of a node, given `spread_usage`; negative if more was admitted than there is."""
-    root, *below = reversed(_lineage(tree, name))
+    root, *below = reversed(lineage(tree, name))
     amount = subtract(subtree_quota(tree, root, pair), usage[root].get(pair, 0))
     for node in below:
         local, used = local_quota(tree, node, pair), usage[node].get(pair, 0)
@@ -225,7 +225,7 @@ def children_first(nodes: Mapping[NodeName, QuotaNode]) -> tuple[NodeName, ...]:
     return tuple(sorted(nodes, key=lambda name: (-depths[name], name)))
 
 
-def _lineage(tree: QuotaTree, name: NodeName) -> tuple[NodeName, ...]:
+def lineage(tree: QuotaTree, name: NodeName) -> tuple[NodeName, ...]:
     """Return the node and its ancestors, the root last."""
     lineage = [name]
     while parent := tree.nodes[lineage[-1]].parent:

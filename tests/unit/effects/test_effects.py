@@ -15,7 +15,19 @@ from reconciler.report.text import effects_lines, effects_markdown
 from reconciler.snapshot.model import ClusterObjects, FleetObjects
 from reconciler.spec.model import FleetSpec
 from reconciler.state.applyset import Inventory, SetName
-from tests.builders import Document, cpu_group, flavor, local_queue, native, open_queue, spec_of, tenant
+from tests.builders import (
+    Document,
+    cpu_group,
+    flavor,
+    flavor_quotas,
+    local_queue,
+    native,
+    open_queue,
+    resource_group,
+    resource_quota,
+    spec_of,
+    tenant,
+)
 from tests.unit.view.live_objects import (
     ADMITTED,
     NOW,
@@ -104,6 +116,36 @@ def test_cut_below_use_harms_no_workload_if_no_queue_may_reclaim() -> None:
 def test_queue_that_was_above_its_quota_before_is_not_reported_again() -> None:
     live = [team_queue("4", "8"), team_queue("8", "0", name="b", **RECLAIMS), local_queue_of("a"), running("one", "8")]
     assert impacts(effects_of(live, change(team_queue("4", "8", queueingStrategy="StrictFIFO")))) == []
+
+
+def test_policy_to_reclaim_makes_what_is_borrowed_reclaimable() -> None:
+    live = [team_queue("4", "8"), team_queue("8", "0", name="b"), local_queue_of("a"), running("one", "8")]
+    effects = effects_of(live, change(team_queue("8", "0", name="b", **RECLAIMS)))
+    assert impacts(effects) == [(Impact.RECLAIMABLE, "one")]
+
+
+def test_flavor_that_leaves_a_queue_makes_what_runs_there_reclaimable() -> None:
+    other = resource_group(["cpu"], flavor_quotas("other", resource_quota("cpu", "8")))
+    live = [team_queue("8", "8"), team_queue("4", "0", name="b", **RECLAIMS), local_queue_of("a"), running("one", "8")]
+    effects = effects_of(
+        [*live, native("ResourceFlavor", "other", {})], change(live_queue("a", other, cohortName="all"))
+    )
+    assert impacts(effects) == [(Impact.RECLAIMABLE, "one")]
+
+
+def test_borrowed_within_a_cohort_is_reclaimed_only_from_there() -> None:
+    def world(nominal: str) -> list[Document]:
+        near, far = {"cohortName": "near", **RECLAIMS}, {"cohortName": "all", **RECLAIMS}
+        return [
+            live_queue("a", cpu_group(nominal), "4", cohortName="near"),
+            live_queue("b", cpu_group("8"), "0", **near),
+            live_queue("c", cpu_group("4"), "0", **far),
+        ]
+
+    cohorts = [native("Cohort", "all", {}), native("Cohort", "near", {"parentName": "all"})]
+    live = [*cohorts, *world("4"), local_queue_of("a"), running("one", "4")]
+    effects = effects_of(live, change(world("2")[0]))
+    assert [(one.impact, one.name, one.by) for one in effects.workloads] == [(Impact.RECLAIMABLE, "one", ("b",))]
 
 
 def test_drained_queue_names_every_workload_that_it_evicts() -> None:
