@@ -23,12 +23,13 @@ from reconciler.cli.options import (
     timeout_option,
 )
 from reconciler.cli.output import count_changes, paint, shown_work, verbose_option
-from reconciler.cli.planning import Planned, capacity_options, plan_shown
+from reconciler.cli.planning import capacity_options, plan_shown
 from reconciler.errors import EdgeError, RefusedError
 from reconciler.objects import ClusterName
 from reconciler.pipeline.apply import apply as apply_plan
 from reconciler.pipeline.apply import writing
 from reconciler.pipeline.capacity import ObserveOptions
+from reconciler.pipeline.line import Planned, PlanOptions
 from reconciler.pipeline.load import Source, committed
 from reconciler.pipeline.observe import connect
 from reconciler.pipeline.plan import Scope
@@ -145,15 +146,14 @@ def apply(
             revision,
             connections.remembering(),  # only for the plan: its answers are old after the first write
             looking,
-            confirm_deletes,
+            PlanOptions(scope=scope, confirmed_deletes=confirm_deletes, is_applying=not is_dry),
             confirmed_evictions=confirm_evictions,
             is_verbose=is_verbose,
-            scope=scope,
         )
         if is_dry:
             return _dry_run(make_plan(), record, source.overlay, output)
         with writing(revision.spec, connections, timedelta(seconds=retry_for)) as policy:
-            planned = _show(make_plan(is_applying=True), record, source.overlay, output)
+            planned = _show(make_plan(), record, source.overlay, output)
             if not (is_sure or saved):
                 ask(planned, output)
             with shown_work(is_verbose=is_verbose) as report:

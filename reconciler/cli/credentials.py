@@ -16,9 +16,10 @@ from reconciler.multikueue.token import SeenCredential
 from reconciler.objects import ClusterName
 from reconciler.pipeline.apply import apply_objects, writing
 from reconciler.pipeline.capacity import ObserveOptions
+from reconciler.pipeline.line import PlanOptions, observe_and_render
 from reconciler.pipeline.load import Source, committed
-from reconciler.pipeline.observe import connect, observe
-from reconciler.pipeline.render import Rendered, render
+from reconciler.pipeline.observe import connect
+from reconciler.pipeline.render import Rendered
 from reconciler.plan.record import tokens_only
 from reconciler.report.text import apply_exit_code, outcome_text, plan_text
 from reconciler.spec.model import Cluster, FleetSpec
@@ -51,7 +52,7 @@ def list_credentials(source: Source, timeout: float, output: str) -> int:
     """
     revision = load_or_stop(source)
     with opened(revision.spec, timeout) as connections:
-        rendered = render(revision, observe(revision, connections, ObserveOptions(timedelta())))
+        rendered = observe_and_render(revision, connections, ObserveOptions(timedelta()))
     rows = [_row(worker, rendered) for worker in sent_workers(rendered.spec)]
     if output == "json":
         click.echo(json.dumps({"credentials": rows}, indent=2))
@@ -96,7 +97,8 @@ def rotate(workers: tuple[str, ...], source: Source, timeout: float, is_verbose:
         writing(revision.spec, connections) as policy,
     ):
         reading, options = connections.remembering(), ObserveOptions(timedelta())
-        planned = plan_shown(revision, reading, options, rotations=chosen, is_verbose=is_verbose, is_applying=True)
+        rotating = PlanOptions(rotations=chosen, is_applying=True)
+        planned = plan_shown(revision, reading, options, rotating, is_verbose=is_verbose)
         made = tokens_only(planned.plan, chosen)
         outcomes = apply_objects(planned.rendered, connections, made, policy)
     click.echo(plan_text(made, paint))

@@ -19,10 +19,11 @@ from reconciler.cli.output import paint, renewed_text
 from reconciler.cli.planning import looking_options, opened, plan_shown
 from reconciler.objects import ClusterName
 from reconciler.pipeline.capacity import ObserveOptions
+from reconciler.pipeline.line import observe_and_render
 from reconciler.pipeline.load import Revision, Source
 from reconciler.pipeline.objects import observe_fleet_objects
-from reconciler.pipeline.observe import Connections, connect, observe
-from reconciler.pipeline.render import Rendered, render
+from reconciler.pipeline.observe import Connections, connect
+from reconciler.pipeline.render import Rendered
 from reconciler.plan.model import Action, Cause, Plan
 from reconciler.report.tables import Layout, table_lines
 from reconciler.report.view_tables import TABLES
@@ -166,7 +167,7 @@ def observe_view(revision: Revision, connections: Connections, question: GetQuer
         planned = plan_shown(revision, connections, replace(question.looking, observe_for=timedelta()))
         facts, rendered = plan_facts(planned.plan), planned.rendered
     if "pools" in question.kinds:
-        rendered = render(revision, observe(revision, connections, question.looking))
+        rendered = observe_and_render(revision, connections, question.looking)
     spec = rendered.spec if rendered else revision.spec
     pools = None
     if rendered is not None:

@@ -25,10 +25,10 @@ from reconciler.cli.output import renewed_text
 from reconciler.cli.planning import observe_for_option, opened, tell_conditions
 from reconciler.errors import ExitCode
 from reconciler.pipeline.capacity import ObserveOptions, listening, read_master_queues
+from reconciler.pipeline.line import observe_and_render
 from reconciler.pipeline.load import Revision, Source
 from reconciler.pipeline.observe import Connections
-from reconciler.pipeline.observe import observe as observe_fleet
-from reconciler.pipeline.render import Rendered, render
+from reconciler.pipeline.render import Rendered
 from reconciler.quantity import ZERO
 from reconciler.snapshot.model import Amounts
 
@@ -78,7 +78,7 @@ def observe(
     with opened(revision.spec, timeout, recording) as connections:
         if is_watched:
             _watch(revision, connections.plain(), replace(looking, observe_for=timedelta()))
-        seen = render(revision, observe_fleet(revision, connections, looking))
+        seen = observe_and_render(revision, connections, looking)
     if output == "json":
         click.echo(json.dumps(_record(seen), indent=2))
     else:
@@ -102,7 +102,7 @@ def _watch(revision: Revision, connections: Connections, looking: ObserveOptions
     spec = read_master_queues(revision.spec, connections.clients)
     with listening(spec, connections.clients) as buses, renewed_text() as show:
         while True:
-            seen = render(revision, observe_fleet(revision, connections, replace(looking, buses=buses)))
+            seen = observe_and_render(revision, connections, replace(looking, buses=buses))
             notices = (f"notice: {condition}" for condition in seen.conditions)
             gaps = (f"gap: {gap}" for gap in (*connections.gaps, *seen.desired.gaps))
             show("\n".join((*observed_table(seen), *notices, *gaps)))

@@ -21,6 +21,7 @@ from reconciler.cli.output import paint, verbose_option
 from reconciler.cli.planning import looking_options, opened, plan_shown
 from reconciler.errors import EdgeError, RefusedError
 from reconciler.pipeline.capacity import ObserveOptions
+from reconciler.pipeline.line import PlanOptions
 from reconciler.pipeline.load import Source, committed
 from reconciler.plan.model import Plan
 from reconciler.plan.record import plan_record
@@ -93,7 +94,7 @@ def plan(
             revision,
             connections,
             looking,
-            confirm_deletes,
+            PlanOptions(confirmed_deletes=confirm_deletes),
             confirmed_evictions=confirm_evictions,
             is_verbose=is_verbose,
         )

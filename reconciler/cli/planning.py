@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from datetime import UTC, timedelta
 from functools import wraps
 from typing import Any
@@ -12,17 +11,12 @@ import click
 from reconciler.capacity.sources import find_sources
 from reconciler.cli.options import read_recording, recorded_capacity, snapshot_option
 from reconciler.cli.output import shown_work
-from reconciler.effects.model import NO_EFFECTS, Effects
 from reconciler.objects import ClusterName
 from reconciler.pipeline.capacity import OBSERVE_FOR, ObserveOptions
-from reconciler.pipeline.compare import compare
-from reconciler.pipeline.effects import guard_disruption, observe_effects
+from reconciler.pipeline.line import PLAIN, Planned, PlanOptions, guarded, plan_fleet, with_effects
 from reconciler.pipeline.load import Revision
-from reconciler.pipeline.observe import Connections, connect_once, connect_recorded, observe, observe_permissions
-from reconciler.pipeline.plan import WHOLE, Scope, plan, preflight
-from reconciler.pipeline.render import Rendered, render
-from reconciler.plan.make import Comparison
-from reconciler.plan.model import Plan
+from reconciler.pipeline.observe import Connections, connect_once, connect_recorded
+from reconciler.pipeline.render import Rendered
 from reconciler.snapshot.recording import Recording
 from reconciler.spec.model import FleetSpec
 
@@ -83,16 +77,6 @@ def tell_conditions(rendered: Rendered) -> None:
         click.secho(f"notice: {condition}", fg="yellow", err=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """A plan, and what it was made of."""
-
-    rendered: Rendered
-    comparison: Comparison
-    plan: Plan
-    effects: Effects = NO_EFFECTS
-
-
 def listened_to(spec: FleetSpec, options: ObserveOptions) -> tuple[ClusterName, ...]:
     """The message buses that an observation waits for, as lines of the progress."""
     if options.recorded is not None or not options.observe_for:
@@ -104,13 +88,10 @@ def plan_shown(
     revision: Revision,
     connections: Connections,
     options: ObserveOptions,
-    confirmed_deletes: int | None = None,
+    chosen: PlanOptions = PLAIN,
     *,
     confirmed_evictions: int | None = None,
-    rotations: frozenset[ClusterName] = frozenset(),
     is_verbose: bool = False,
-    is_applying: bool = False,
-    scope: Scope = WHOLE,
 ) -> Planned:
     """Observe, render, compare and plan, with progress on the terminal."""
     with shown_work(is_verbose=is_verbose) as report:
@@ -119,15 +100,13 @@ def plan_shown(
         heard = listened_to(revision.spec, options)
         for bus in heard:
             report(bus, f"listening for pools, for up to {options.observe_for.total_seconds():.0f} s")
-        rendered = render(revision, observe(revision, connections, options, rotations=rotations))
-        rendered = observe_permissions(rendered, connections)
-        for bus in heard:
-            report(bus, "heard")
-        if not rotations:  # a rotation does not wait for pools, so it has nothing to report about them
-            tell_conditions(rendered)
-        comparison = compare(rendered, connections, report, is_applying=is_applying)
-        issues = preflight(rendered, comparison.views)
-        made = plan(rendered, comparison, issues, confirmed_deletes=confirmed_deletes, scope=scope)
-        effects = observe_effects(rendered.spec, made, connections)
-    guarded = guard_disruption(rendered.spec, made, effects, confirmed_evictions)
-    return Planned(rendered, comparison, guarded, effects)
+
+        def on_rendered(rendered: Rendered) -> None:
+            for bus in heard:
+                report(bus, "heard")
+            if not chosen.rotations:  # a rotation does not wait for pools, so it has nothing to report about them
+                tell_conditions(rendered)
+
+        planned = plan_fleet(revision, connections, options, chosen, report, on_rendered)
+        planned = with_effects(planned, connections)
+    return guarded(planned, confirmed_evictions)

@@ -19,11 +19,9 @@ from reconciler.cli.planning import opened
 from reconciler.errors import ExitCode
 from reconciler.objects import ClusterName, Gap, PreflightIssue
 from reconciler.pipeline.capacity import ObserveOptions
-from reconciler.pipeline.compare import observe_objects
+from reconciler.pipeline.line import check_fleet
 from reconciler.pipeline.load import Source
-from reconciler.pipeline.observe import observe, observe_permissions
-from reconciler.pipeline.plan import preflight as run_preflight
-from reconciler.pipeline.render import Rendered, render
+from reconciler.pipeline.render import Rendered
 from reconciler.plan.record import preflight_issue_record
 from reconciler.state.model import ClusterView
 
@@ -58,10 +56,8 @@ def preflight(source: Source, snapshot: str | None, timeout: float, is_verbose: 
     recording = read_recording(snapshot)
     options = ObserveOptions(timedelta(), recorded_capacity(recording))
     with opened(revision.spec, timeout, recording) as connections, shown_work(is_verbose=is_verbose):
-        rendered = render(revision, observe(revision, connections, options, is_thorough=True))
-        rendered = observe_permissions(rendered, connections)
-        views = observe_objects(rendered, connections)
-        preflight_issues = run_preflight(rendered, views)
+        checked = check_fleet(revision, connections, options)
+    rendered, views, preflight_issues = checked.rendered, checked.views, checked.issues
     gaps = (*rendered.desired.gaps, *connections.gaps, *(gap for view in views for gap in view.gaps))
     by_name = {view.name: view for view in views}
     rows = [_row(rendered, cluster.name, by_name, gaps, preflight_issues) for cluster in rendered.spec.clusters]

@@ -18,12 +18,10 @@ from reconciler.cli.progress import shown_progress
 from reconciler.errors import ExitCode
 from reconciler.objects import ClusterName, Manifest
 from reconciler.pipeline.capacity import ObserveOptions
-from reconciler.pipeline.compare import compare
+from reconciler.pipeline.line import WITHOUT_PREFLIGHT, observe_and_render, plan_fleet
 from reconciler.pipeline.load import Revision, Source
 from reconciler.pipeline.objects import observe_fleet_objects
-from reconciler.pipeline.observe import Connections, observe
-from reconciler.pipeline.plan import plan
-from reconciler.pipeline.render import render
+from reconciler.pipeline.observe import Connections
 from reconciler.plan.model import Plan
 from reconciler.simulate.model import Simulation
 from reconciler.simulate.run import Question, play
@@ -188,7 +186,7 @@ def _question(
 ) -> Question:
     """Observe once; the head is planned in the changed world, and the base in the one that was observed."""
     head = revisions[0]
-    seen = observe(head, connections, looking)
+    seen = observe_and_render(head, connections, looking).snapshot
     looking = replace(looking, recorded=seen.capacity)
     removed: Removed = {}
     lost: Mapping[ClusterName, tuple[Manifest, ...]] = {}
@@ -225,8 +223,7 @@ def _world_notes(world: WorldChange, question: Question) -> Iterator[str]:
 
 def _planned(revision: Revision, connections: Connections, looking: ObserveOptions) -> Plan:
     """Return the plan as `kfleet plan` makes it, without its preflight: a twin shows what works."""
-    rendered = render(revision, observe(revision, connections, looking))
-    return plan(rendered, compare(rendered, connections))
+    return plan_fleet(revision, connections, looking, WITHOUT_PREFLIGHT).plan
 
 
 def _added(documents: list[Any], spec: FleetSpec, cluster: str, count: int) -> Iterator[AddedJob]:

@@ -27,13 +27,11 @@ from reconciler.errors import ClusterError
 from reconciler.objects import ClusterName
 from reconciler.pipeline.apply import Writers, apply
 from reconciler.pipeline.capacity import read_master_queues
-from reconciler.pipeline.compare import compare
-from reconciler.pipeline.effects import guard_disruption, may_evict, observe_effects
+from reconciler.pipeline.line import PlanOptions, guarded_if_evicting, plan_fleet
 from reconciler.pipeline.load import Revision
-from reconciler.pipeline.observe import Connections, observe
-from reconciler.pipeline.plan import plan as make_plan
+from reconciler.pipeline.observe import Connections
 from reconciler.pipeline.plan import preflight
-from reconciler.pipeline.render import Rendered, render
+from reconciler.pipeline.render import Rendered
 from reconciler.pipeline.report import health
 from reconciler.plan.make import Comparison
 from reconciler.plan.model import ClusterOutcome, Plan
@@ -142,9 +140,10 @@ class Cycle:
     def _planned(self, revision: Revision, connections: Connections) -> tuple[Rendered, Comparison, Plan]:
         spec = read_master_queues(revision.spec, connections.clients)
         options = self._listening.looking(spec, connections.clients)
-        rendered = render(revision, observe(revision, connections, replace(options, spec=spec)))
-        looks = self._looks = compare(rendered, connections, is_applying=True, before=self._looks)
-        return rendered, looks, _guarded(rendered.spec, make_plan(rendered, looks), connections)
+        chosen = PlanOptions(before=self._looks, is_applying=True, defers_preflight=True)
+        planned = plan_fleet(revision, connections, replace(options, spec=spec), chosen)
+        self._looks = planned.comparison
+        return planned.rendered, planned.comparison, guarded_if_evicting(planned, connections).plan
 
     def _with_health(self, rendered: Rendered, plan: Plan, looks: Comparison) -> tuple[Plan, tuple[HealthIssue, ...]]:
         """The plan with its preflight issues, and the unhealthy objects, from the observations of this cycle.
@@ -183,13 +182,6 @@ class Cycle:
                     send_event(client, about, notice.reason, notice.message)
             except ClusterError as error:
                 log.warning("event", extra={"problem": error.problem})
-
-
-def _guarded(spec: FleetSpec, plan: Plan, connections: Connections) -> Plan:
-    """Without a limit, or a queue to drain, the workloads need not be listed."""
-    if spec.fleet.policy.max_evictions is None or not may_evict(plan):
-        return plan
-    return guard_disruption(spec, plan, observe_effects(spec, plan, connections))
 
 
 def find_absent(looks: Comparison, outcomes: Iterable[ClusterOutcome], writing: float) -> dict[ClusterName, str]:

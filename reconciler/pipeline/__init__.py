@@ -1,4 +1,4 @@
-"""The line, one file and one function per stage. Every command and the controller call these, in this order.
+"""The line, one file and one function per stage. `line` is the order; every command and the controller call it there.
 
     load      git           ──► Revision      spec, what it renders by itself, lint findings
     observe   clusters, NATS ─► Snapshot      what later stages need to know about clusters and buses

@@ -2,27 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import replace
-from datetime import timedelta
-from typing import NamedTuple
 
-from reconciler.capacity.codec import read_look
 from reconciler.effects.model import NO_EFFECTS, Effects, Impact, may_have_effects
-from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.reading import as_text, at
-from reconciler.objects import Ref
-from reconciler.pipeline.capacity import ObserveOptions
-from reconciler.pipeline.compare import compare
-from reconciler.pipeline.load import Revision
 from reconciler.pipeline.objects import observe_queue_objects
-from reconciler.pipeline.observe import Connections, connect_recorded, observe
-from reconciler.pipeline.plan import plan as make_plan
-from reconciler.pipeline.render import render
+from reconciler.pipeline.observe import Connections
 from reconciler.plan.model import Change, Plan, Refusal, Refused
-from reconciler.plan.prune import RELEASED_KINDS
-from reconciler.snapshot.model import FleetObjects
-from reconciler.snapshot.recording import Recording
 from reconciler.spec.model import FleetSpec
 
 
@@ -33,37 +19,6 @@ def observe_effects(spec: FleetSpec, plan: Plan, connections: Connections) -> Ef
     from reconciler.effects.find import find_effects  # noqa: PLC0415  (the scheduler; a plan without changes needs none)
 
     return find_effects(spec, plan, observe_queue_objects(spec, connections))
-
-
-def observe_effects_between(base: Revision, head: Revision, recording: Recording) -> Effects:
-    """What the step from one revision to another does, on the clusters of a snapshot.
-
-    What the base itself has still to do there is not an effect of the step.
-    """
-    from reconciler.effects.find import Start, find_effects  # noqa: PLC0415  (the same)
-
-    old, new = _planned(base, recording), _planned(head, recording)
-    kept = {ref for ref, _ in new.desired}
-    gone = tuple(ref for ref, _ in old.desired if ref not in kept and ref.kind not in RELEASED_KINDS)
-    changed = dict.fromkeys(ref.cluster for ref, _ in old.desired ^ new.desired if ref.group == GROUP)
-    return find_effects(head.spec, new.plan, new.objects, Start(plan=old.plan, removed=gone, touched=tuple(changed)))
-
-
-class _Planned(NamedTuple):
-    """The plan of a revision on a snapshot, its objects with their content, and the live ones."""
-
-    plan: Plan
-    desired: frozenset[tuple[Ref, str]]
-    objects: FleetObjects
-
-
-def _planned(revision: Revision, recording: Recording) -> _Planned:
-    capacity = read_look(recording.capacity) if recording.capacity else None
-    with closing(connect_recorded(revision.spec, recording)) as connections:
-        rendered = render(revision, observe(revision, connections, ObserveOptions(timedelta(), capacity)))
-        made = make_plan(rendered, compare(rendered, connections))
-        desired = frozenset((one.ref, repr(one.manifest)) for one in rendered.desired.objects)
-        return _Planned(made, desired, observe_queue_objects(rendered.spec, connections))
 
 
 def guard_disruption(spec: FleetSpec, plan: Plan, effects: Effects, confirmed: int | None = None) -> Plan:

@@ -9,7 +9,7 @@ from reconciler.diff.model import FleetDiff, RevisionName, Side
 from reconciler.errors import GitError, SourceLocation
 from reconciler.lint.model import Finding, Severity
 from reconciler.objects import Manifest, Ref
-from reconciler.pipeline.effects import observe_effects_between
+from reconciler.pipeline.line import observe_effects_between
 from reconciler.pipeline.load import UNREADABLE, Revision, Source, load_files, unreadable
 from reconciler.snapshot.recording import Recording
 from reconciler.spec.files import FleetFiles

@@ -12,11 +12,11 @@ from reconciler.errors import ClusterError
 from reconciler.objects import ClusterName, Gap
 from reconciler.pipeline.admission import live_fleet
 from reconciler.pipeline.capacity import ObserveOptions
-from reconciler.pipeline.compare import Report, compare
+from reconciler.pipeline.compare import Report
+from reconciler.pipeline.line import PlanOptions, plan_fleet
 from reconciler.pipeline.load import Revision
 from reconciler.pipeline.objects import observe_fleet_objects
-from reconciler.pipeline.observe import Connections, Recorder, connect, observe, observe_permissions
-from reconciler.pipeline.render import render
+from reconciler.pipeline.observe import Connections, Recorder, connect
 from reconciler.snapshot.recording import ClusterRecording, Recording
 from reconciler.spec.model import Cluster, FleetSpec
 from reconciler.state.applyset import MEMBER_LABEL, SetName
@@ -40,9 +40,8 @@ def take_snapshot(revision: Revision, timeout: timedelta, options: ObserveOption
     """Observe everything that plan, status, preflight, check and the views of live objects need."""
     recorder = Recorder(timeout, is_read_only=True)
     with closing(connect(revision.spec, opener=recorder.open)) as connections:
-        rendered = render(revision, observe(revision, connections, options, is_thorough=True))
-        rendered = observe_permissions(rendered, connections)
-        comparison = compare(rendered, connections, report)
+        planned = plan_fleet(revision, connections, options, PlanOptions(is_thorough=True), report)
+        rendered, comparison = planned.rendered, planned.comparison
         live_fleet(rendered.spec, connections)
         seen = observe_fleet_objects(rendered.spec, connections)
         _list_more(rendered.spec, connections)

@@ -10,12 +10,11 @@ from reconciler.errors import ClusterError
 from reconciler.objects import FIELD_MANAGER
 from reconciler.pipeline.apply import apply_objects, lease_name
 from reconciler.pipeline.capacity import NOW
-from reconciler.pipeline.compare import Report, compare, ignore_progress
-from reconciler.pipeline.effects import guard_disruption, observe_effects
+from reconciler.pipeline.compare import Report, ignore_progress
+from reconciler.pipeline.line import WITHOUT_PREFLIGHT, guarded, plan_fleet, with_effects
 from reconciler.pipeline.load import Revision
-from reconciler.pipeline.observe import Connections, observe
-from reconciler.pipeline.plan import plan
-from reconciler.pipeline.render import Rendered, render
+from reconciler.pipeline.observe import Connections
+from reconciler.pipeline.render import Rendered
 from reconciler.plan.guards import count_removals
 from reconciler.plan.model import ClusterOutcome, Plan, Refused, Tell
 from reconciler.render.compute import compute_desired
@@ -67,16 +66,16 @@ def plan_end(
 ) -> PlannedEnd:
     spec = without_documents(revision.spec)
     empty = Revision(spec, compute_desired(spec), ())
-    rendered = render(empty, observe(empty, connections, NOW))
-    comparison = compare(rendered, connections, report)
-    made = ending_plan(rendered.spec, plan(rendered, comparison), comparison.views, ending, confirmed.deletes)
-    remarks = find_remarks(revision.spec, comparison.views, ending)
+    planned = plan_fleet(empty, connections, NOW, WITHOUT_PREFLIGHT, report)
+    rendered, views = planned.rendered, planned.comparison.views
+    planned = replace(planned, plan=ending_plan(rendered.spec, planned.plan, views, ending, confirmed.deletes))
+    remarks = find_remarks(revision.spec, views, ending)
     if ending is Ending.RELEASE:
-        return PlannedEnd(rendered=rendered, plan=made, remarks=remarks)
-    effects = observe_effects(rendered.spec, made, connections)
-    made = guard_disruption(rendered.spec, made, effects, confirmed.evictions)
+        return PlannedEnd(rendered=rendered, plan=planned.plan, remarks=remarks)
+    planned = guarded(with_effects(planned, connections), confirmed.evictions)
+    made, effects = planned.plan, planned.effects
     is_asked = any(refusal.reason is Refused.TOO_MANY for refusal in made.refusals)
-    count = count_removals([view for view in comparison.views if view.is_reachable], made.changes)
+    count = count_removals([view for view in views if view.is_reachable], made.changes)
     return PlannedEnd(
         rendered=rendered, plan=made, remarks=remarks, effects=effects, unconfirmed=count if is_asked else None
     )

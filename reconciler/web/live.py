@@ -18,13 +18,11 @@ from reconciler.effects.model import NO_EFFECTS, Effects
 from reconciler.errors import EdgeError, KfleetError
 from reconciler.objects import ClusterName, Ref
 from reconciler.pipeline.capacity import ObserveOptions
-from reconciler.pipeline.compare import compare
-from reconciler.pipeline.effects import observe_effects
+from reconciler.pipeline.line import plan_fleet, with_effects
 from reconciler.pipeline.load import Revision
 from reconciler.pipeline.objects import observe_fleet_objects
-from reconciler.pipeline.observe import Connections, observe, observe_permissions
-from reconciler.pipeline.plan import plan, preflight
-from reconciler.pipeline.render import Rendered, render
+from reconciler.pipeline.observe import Connections
+from reconciler.pipeline.render import Rendered
 from reconciler.plan.model import Action, Cause, Change, Plan
 from reconciler.plan.record import plan_record
 from reconciler.report.text import effects_lines, effects_record, plan_text
@@ -209,9 +207,5 @@ class Planner:
 
 def make_page_plan(revision: Revision, open_: Open, options: ObserveOptions) -> PlanMade:
     with closing(open_(revision.spec)) as connections:
-        rendered = observe_permissions(render(revision, observe(revision, connections, options)), connections)
-        comparison = compare(rendered, connections)
-        issues = preflight(rendered, comparison.views)
-        made = plan(rendered, comparison, issues)
-        effects = observe_effects(rendered.spec, made, connections)
-    return PlanMade(plan=made, rendered=rendered, made_at=datetime.now(UTC), effects=effects)
+        made = with_effects(plan_fleet(revision, connections, options), connections)
+    return PlanMade(plan=made.plan, rendered=made.rendered, made_at=datetime.now(UTC), effects=made.effects)

@@ -18,7 +18,7 @@ def test_path_exists(path: str) -> None:
 
 def test_walk_has_the_stages_of_the_pipeline() -> None:
     stages = {path.rpartition("/")[2].removesuffix(".py") for path, _ in STEPS if "/pipeline/" in path}
-    assert stages == {"load", "observe", "render", "compare", "plan"}
+    assert stages == {"load", "line", "observe", "render", "compare", "plan"}
 
 
 @pytest.mark.parametrize(("path", "function"), STEPS)

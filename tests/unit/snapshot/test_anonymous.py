@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from reconciler.effects.model import Effects
-from reconciler.pipeline.effects import observe_effects_between
+from reconciler.pipeline.line import observe_effects_between
 from reconciler.pipeline.load import Revision, load_files
 from reconciler.snapshot.anonymous import anonymous
 from reconciler.snapshot.recording import Recording, packed, unpacked
