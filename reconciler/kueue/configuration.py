@@ -138,6 +138,13 @@ def united(one: KueueSettings, other: KueueSettings) -> KueueSettings:
     )
 
 
+def enables_fair_sharing(content: Mapping[str, Any]) -> bool:
+    """Whether a whole Configuration does: in v1beta1 Kueue ignores a block that does not say `enable: true`."""
+    if as_text(content.get("apiVersion")).endswith(V1BETA1):
+        return at(content, "fairSharing", "enable") is True
+    return content.get("fairSharing") is not None
+
+
 def _settings(content: Mapping[str, object]) -> KueueSettings:
     listed = tuple(as_text(name) for name in as_list(at(content, "integrations", "frameworks")))
     external = as_list(at(content, "multiKueue", "externalFrameworks"))
@@ -255,9 +262,7 @@ def _worded(violation: RuleViolation) -> RuleViolation:
 
 def _check_strategies(content: Manifest, _version: KueueVersion) -> Findings:
     strategies = at(content, "fairSharing", "preemptionStrategies")
-    # Kueue ignores a block that is disabled.
-    is_on = not as_text(content.get("apiVersion")).endswith(V1BETA1) or at(content, "fairSharing", "enable") is True
-    if strategies is not None and is_on and strategies not in _STRATEGIES:
+    if strategies is not None and enables_fair_sharing(content) and strategies not in _STRATEGIES:
         allowed = " or ".join(f"[{', '.join(entry)}]" for entry in _STRATEGIES)
         problem = f"[{', '.join(strategies)}] is not allowed; allowed: {allowed}"
         yield RuleViolation(RULE, "fairSharing.preemptionStrategies", problem)

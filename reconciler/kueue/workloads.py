@@ -13,6 +13,8 @@ HELD = frozenset({"Hold", "HoldAndDrain"})
 Amounts = Mapping[str, Quantity]
 BY_CREATION = "Creation"
 USAGE_BASED = "UsageBasedAdmissionFairSharing"
+# Why Kueue evicted a workload of a queue that stopped.
+_STOPPED = frozenset({"ClusterQueueStopped", "LocalQueueStopped"})
 _LAST = datetime.max.replace(tzinfo=UTC)
 
 
@@ -52,6 +54,15 @@ def is_tried(workload: Manifest) -> bool:
     change of a queue. Until then it waits, even where it would fit.
     """
     return condition_of(workload, "QuotaReserved").get("status") == "False"
+
+
+def is_backing_off(workload: Manifest) -> bool:
+    """Whether Kueue does not try a workload until a time that it has set, or until a check lets it try again.
+
+    One that a stopped queue evicted is tried as soon as that queue is open.
+    """
+    requeued = condition_of(workload, "Requeued")
+    return requeued.get("status") == "False" and requeued.get("reason") not in _STOPPED
 
 
 def has_begun(copy: Manifest) -> bool:

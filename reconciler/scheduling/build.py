@@ -8,13 +8,14 @@ from reconciler.admission.fit import read_group
 from reconciler.admission.model import PodSet
 from reconciler.admission.state import ClusterState
 from reconciler.admission.templates import number, pod_set
-from reconciler.kueue.configuration import ConfigurationError, read_configuration
+from reconciler.kueue.configuration import ConfigurationError, enables_fair_sharing, read_configuration
 from reconciler.kueue.kinds import KueueVersion
 from reconciler.kueue.quota_tree import FlavorResource, NodeKind, NodeName, QuotaTree, spread_usage
 from reconciler.kueue.reading import amount_of, as_list, as_map, as_text, at
 from reconciler.kueue.workloads import (
     condition_of,
     has_condition,
+    is_backing_off,
     is_ordered_by_eviction,
     is_tried,
     order_time,
@@ -44,11 +45,11 @@ def read_scheduler_settings(configuration: str, version: KueueVersion) -> Schedu
         content = read_configuration(configuration) if configuration else {}
     except ConfigurationError:
         content = {}
-    fair = content.get("fairSharing")
-    strategies = [as_text(one) for one in as_list(at(fair, "preemptionStrategies"))] or [FINAL, INITIAL]
+    strategies = [as_text(one) for one in as_list(at(content, "fairSharing", "preemptionStrategies"))]
+    strategies = strategies or [FINAL, INITIAL]
     has_own_first = version >= OWN_FIRST_SINCE
     return SchedulerSettings(
-        is_fair=fair is not None and at(fair, "enable") is not False,
+        is_fair=enables_fair_sharing(content),
         has_final_share=FINAL in strategies,
         has_initial_share=INITIAL in strategies,
         prefers_non_borrowing=has_own_first,
@@ -113,7 +114,8 @@ def build_scheduler(
 
 
 def _is_open(workload: Manifest) -> bool:
-    return not has_condition(workload, "Finished") and at(workload, "spec", "active") is not False
+    is_ended = has_condition(workload, "Finished") or at(workload, "spec", "active") is False
+    return not is_ended and not is_backing_off(workload)
 
 
 def _read(workload: Manifest, state: ClusterState, *, is_by_eviction: bool) -> QueuedWorkload:

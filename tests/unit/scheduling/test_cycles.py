@@ -178,6 +178,18 @@ def test_fair_sharing_gives_to_the_queue_with_the_smaller_share() -> None:
     assert list(settle(objects, *running, *waiting, configuration=FAIR).admitted) == ["b1", "a1"]
 
 
+@pytest.mark.parametrize(("block", "is_fair"), [("{}", False), ("{enable: true}", True), ("{enable: false}", False)])
+def test_block_of_v1beta1_alone_does_not_enable_fair_sharing(block: str, *, is_fair: bool) -> None:
+    text = f"apiVersion: config.kueue.x-k8s.io/v1beta1\nkind: Configuration\nfairSharing: {block}\n"
+    assert read_scheduler_settings(text, NEWEST).is_fair is is_fair
+
+
+@pytest.mark.parametrize(("reason", "started"), [("PodsReadyTimeout", {"b"}), ("ClusterQueueStopped", {"a", "b"})])
+def test_workload_that_kueue_tries_only_later_is_not_tried(reason: str, started: set[str]) -> None:
+    again = {**waits("a"), "status": {"conditions": [condition("Requeued", "False", reason)]}}
+    assert set(settle([queue("a")], again, waits("b")).admitted) == started
+
+
 def test_fair_sharing_preempts_until_shares_are_equal() -> None:
     objects = [queue("a", "0", **RECLAIMS), queue("b", "0", **RECLAIMS), queue("c", "6")]
     running = [runs(f"a{number}", "2", "a", minute=number) for number in range(3)]
