@@ -10,11 +10,13 @@ from reconciler.admission.state import ClusterState
 from reconciler.effects.model import Impact
 from reconciler.effects.states import ChangedCluster
 from reconciler.effects.woken import with_cohorts
+from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.reading import as_list, as_text, at
 from reconciler.kueue.workloads import (
     HELD,
     has_condition,
     has_known_order,
+    priority_of,
     queue_of,
 )
 from reconciler.objects import Manifest
@@ -23,6 +25,8 @@ from reconciler.scheduling.model import Preemption, PreemptionReason, QueuedWork
 
 DRAIN = "HoldAndDrain"
 NEVER = "Never"
+OLD_SOURCE = f"{GROUP}/workloadpriorityclass"
+AGAIN = "it can never be admitted again"
 _REASONS = {
     PreemptionReason.IN_QUEUE: "it is more important in the same queue",
     PreemptionReason.RECLAIM: "its queue takes back what is its own",
@@ -139,12 +143,12 @@ def find_admissions(cluster: ChangedCluster, evicted: Collection[str]) -> Admiss
     """Compare what the scheduler does without the plan and after it. `evicted` are the uids that the plan evicts."""
     workloads = read_workloads(cluster.workloads, cluster.before, cluster.configuration)
     waiting = sorted((one for one in workloads if not one.held), key=lambda one: one.turn)
-    never = tuple(_never(cluster, waiting))
+    never = tuple(_never(cluster, workloads))
     before = _settle(cluster, cluster.before, workloads, ())
     left = {one.queue for one in workloads if one.uid in evicted}
     woken = cluster.woken | with_cohorts(cluster.after, left)
     after = _settle(cluster, cluster.after, _without(workloads, evicted), woken)
-    if why := _why_unknown(cluster, before, after):
+    if why := next(_why_unknown(cluster, waiting, before, after), ""):
         return Admissions(never, why)
     moved = (*_started(waiting, before, after), *_preempted(before, after))
     seen = {id(hit.workload) for hit in moved}
@@ -164,15 +168,44 @@ def _without(workloads: Iterable[QueuedWorkload], evicted: Collection[str]) -> I
         yield replace(one, held={}) if one.uid in evicted else one
 
 
-def _why_unknown(cluster: ChangedCluster, before: Settled, after: Settled) -> str:
-    queues = sorted(name for name, queue in cluster.after.queues.items() if not has_known_order(queue))
-    if queues:
-        return f"the order of queue {queues[0]} depends on past usage, which no object shows"
+def _why_unknown(
+    cluster: ChangedCluster, waiting: Iterable[QueuedWorkload], before: Settled, after: Settled
+) -> Iterator[str]:
+    if cluster.reconfigured:
+        settings = ", ".join(cluster.reconfigured)
+        yield f"the plan changes {settings} of Kueue's Configuration, and Kueue then tries all workloads again"
+    for name in sorted({*_repriced(cluster)}):
+        yield f"the plan changes the priority of workloads of WorkloadPriorityClass {name}"
+    for name in sorted({name for one in waiting for name in _transformed(cluster, one)}):
+        yield f"Kueue counts {name} in other units, which is not computed"
+    for name in sorted(name for name, queue in cluster.after.queues.items() if not has_known_order(queue)):
+        yield f"the order of queue {name} depends on past usage, which no object shows"
     if not (before.is_settled and after.is_settled):
-        return "its workloads preempt each other in turn"
-    if flavors := sorted({*_topologies(cluster.before, before), *_topologies(cluster.after, after)}):
-        return f"flavor {flavors[0]} has a topology, and whether its nodes have room is not computed"
-    return ""
+        yield "its workloads preempt each other in turn"
+    for flavor in sorted({*_topologies(cluster.before, before), *_topologies(cluster.after, after)}):
+        yield f"flavor {flavor} has a topology, and whether its nodes have room is not computed"
+
+
+def _repriced(cluster: ChangedCluster) -> Iterator[str]:
+    """The priority classes whose new value the priority of a workload is not yet: Kueue then writes it."""
+    for workload in cluster.workloads:
+        name = _priority_class(workload)
+        if cluster.priorities.get(name, priority_of(workload)) != priority_of(workload):
+            yield name
+
+
+def _priority_class(workload: Manifest) -> str:
+    """The WorkloadPriorityClass of a workload, in the words of v1beta2 or of v1beta1."""
+    reference = at(workload, "spec", "priorityClassRef")
+    if at(reference, "group") == GROUP:
+        return as_text(at(reference, "name"))
+    source = at(workload, "spec", "priorityClassSource")
+    return as_text(at(workload, "spec", "priorityClassName")) if source == OLD_SOURCE else ""
+
+
+def _transformed(cluster: ChangedCluster, workload: QueuedWorkload) -> frozenset[str]:
+    """The requested resources that Kueue's Configuration turns into others."""
+    return cluster.before.facts.settings.transformed & {name for one in workload.pod_sets for name in one.requests}
 
 
 def _topologies(state: ClusterState, settled: Settled) -> Iterator[str]:
@@ -206,16 +239,17 @@ def _why_preempted(found: Preemption) -> str:
     return f"for {metadata.get('namespace')}/{metadata.get('name')}: {_REASONS[found.reason]}"
 
 
-def _never(cluster: ChangedCluster, waiting: Iterable[QueuedWorkload]) -> Iterator[Hit]:
+def _never(cluster: ChangedCluster, workloads: Iterable[QueuedWorkload]) -> Iterator[Hit]:
+    """Workloads that can never be admitted any more, or again; and waiting ones that now can be."""
     known: tuple[dict[tuple[str, str], AdmissionIssue | None], ...] = ({}, {})
-    for one in waiting:
+    for one in sorted(workloads, key=lambda one: (bool(one.held), one.turn)):
         states = (cluster.before, cluster.after)
-        if any(why_not_queued(state, one.manifest) for state in states):
+        if _transformed(cluster, one) or any(why_not_queued(state, one.manifest) for state in states):
             continue
         old, new = (_why_never(one, state, seen) for state, seen in zip(states, known, strict=True))
         if new and not old:
-            yield Hit(one.manifest, Impact.NEVER, new.problem)
-        elif old and not new:
+            yield Hit(one.manifest, Impact.NEVER, f"it runs, but {AGAIN}: {new.problem}" if one.held else new.problem)
+        elif old and not new and not one.held:
             yield Hit(one.manifest, Impact.POSSIBLE, "it can be admitted when others have finished")
 
 

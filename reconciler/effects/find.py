@@ -1,10 +1,10 @@
 """The effects of a plan. Pure: the spec, the plan and the live objects of the clusters decide."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from reconciler.admission.state import ClusterState
-from reconciler.effects.evictions import Hit, find_admissions, find_evicted, find_stranded
+from reconciler.effects.evictions import AGAIN, Hit, find_admissions, find_evicted, find_stranded
 from reconciler.effects.model import Effects, Impact, QuotaEffect, WorkloadEffect, is_relevant, is_scheduled
 from reconciler.effects.reclaimable import find_reclaimable
 from reconciler.effects.states import NEEDED, ChangedCluster, owner_of, read_change
@@ -26,6 +26,8 @@ from reconciler.snapshot.model import ClusterObjects, FleetObjects
 from reconciler.spec.model import FleetSpec
 
 _ORDER = tuple(Impact)
+# A running workload loses its quota, or may lose it at any time.
+LOSING = frozenset({Impact.EVICTED, Impact.PREEMPTED, Impact.RECLAIMABLE})
 SCHEDULING = "what the scheduler does next"
 Tenants = Mapping[str, tuple[str, ...]]
 
@@ -97,7 +99,7 @@ def _workload_effects(
     """The worst effect of each workload."""
     seen: set[str] = set()
     for hit in sorted(hits, key=lambda one: _ORDER.index(one.impact)):
-        uid = as_text(at(hit.workload, "metadata", "uid"))
+        uid = _uid(hit)
         if uid not in seen:
             seen.add(uid)
             yield _workload_effect(cluster, hit, tenants)
@@ -106,9 +108,25 @@ def _workload_effects(
 def _hits(cluster: ChangedCluster) -> tuple[tuple[Hit, ...], str]:
     """All effects on workloads, and why some may be missing."""
     evicted = tuple(find_evicted(cluster))
-    uids = frozenset(as_text(at(hit.workload, "metadata", "uid")) for hit in evicted)
+    uids = frozenset(map(_uid, evicted))
     admissions = find_admissions(cluster, uids)
-    return (*evicted, *find_stranded(cluster), *admissions.hits, *find_reclaimable(cluster)), admissions.unknown
+    found = (*evicted, *find_stranded(cluster), *admissions.hits, *find_reclaimable(cluster))
+    return tuple(_for_good(found)), admissions.unknown
+
+
+def _for_good(hits: Sequence[Hit]) -> Iterator[Hit]:
+    """A running workload that loses its quota, and could not be admitted again, has one row that says both."""
+    never = {_uid(hit) for hit in hits if hit.impact is Impact.NEVER}
+    lost = {_uid(hit) for hit in hits if hit.impact in LOSING}
+    for hit in hits:
+        if hit.impact in LOSING and _uid(hit) in never:
+            yield replace(hit, why=f"{hit.why}; {AGAIN}")
+        elif hit.impact is not Impact.NEVER or _uid(hit) not in lost:
+            yield hit
+
+
+def _uid(hit: Hit) -> str:
+    return as_text(at(hit.workload, "metadata", "uid"))
 
 
 def _workload_effect(cluster: ChangedCluster, hit: Hit, tenants: Mapping[str, str]) -> WorkloadEffect:

@@ -104,7 +104,9 @@ def may_have_effects(plan: Plan) -> bool:
 
 
 def is_relevant(change: Change) -> bool:
-    return (change.action in WRITES or change.action is Action.DELETE) and is_scheduled(change.ref)
+    """A change of Kueue's Configuration counts too: its rules of admission may be others afterwards."""
+    is_written = change.action in WRITES or change.action is Action.DELETE
+    return is_written and (change.rollout is not None or is_scheduled(change.ref))
 
 
 def is_scheduled(ref: Ref) -> bool:

@@ -17,15 +17,22 @@ from reconciler.scheduling.model import SchedulerSettings
 from reconciler.snapshot.model import ClusterObjects
 
 WORKLOAD = "Workload"
+PRIORITY_CLASS = "WorkloadPriorityClass"
 # Without these an effect on a cluster cannot be computed.
-NEEDED = (("", "Namespace"), *((GROUP, kind) for kind in ("ClusterQueue", "LocalQueue", "Cohort", WORKLOAD)))
+NEEDED = (
+    ("", "Namespace"),
+    *((GROUP, kind) for kind in ("ClusterQueue", "LocalQueue", "Cohort", "ResourceFlavor", "AdmissionCheck", WORKLOAD)),
+)
+# What of Kueue's Configuration decides about admission.
+DECIDING = ("fairSharing", "admissionFairSharing", "resources", "featureGates")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedCluster:
     """`drained` are the queues whose workloads the plan evicts before it deletes them.
 
-    In the queues that are `woken`, Kueue tries again what it has tried in vain before the plan.
+    In the queues that are `woken`, Kueue tries again what it has tried in vain before the plan. `reconfigured` are the
+    settings of its Configuration that change, and `priorities` the values of priority classes that the plan writes.
     """
 
     name: ClusterName
@@ -35,6 +42,8 @@ class ChangedCluster:
     drained: frozenset[str] = frozenset()
     woken: frozenset[str] = frozenset()
     configuration: str = ""
+    reconfigured: tuple[str, ...] = ()
+    priorities: Mapping[str, int] = field(default_factory=dict)
     settings: SchedulerSettings = field(default_factory=SchedulerSettings)
 
 
@@ -58,10 +67,33 @@ def read_change(
         after=state,
         workloads=objects.of(GROUP, WORKLOAD),
         configuration=objects.configuration,
+        reconfigured=tuple(_reconfigured(objects.configuration, listed)),
+        priorities=dict(_priorities(listed)),
         settings=read_scheduler_settings(objects.configuration, facts.version),
         drained=_drained(listed) - _drained(done),
         woken=woken_queues(before, after, state),
     )
+
+
+def _reconfigured(before: str, changes: Iterable[Change]) -> Iterator[str]:
+    for change in changes:
+        if change.rollout:
+            old, new = _content(before), _content(change.rollout.text)
+            yield from (name for name in DECIDING if old.get(name) != new.get(name))
+
+
+def _priorities(changes: Iterable[Change]) -> Iterator[tuple[str, int]]:
+    for change in changes:
+        value = at(change.manifest, "value")
+        if change.ref.kind == PRIORITY_CLASS and change.action in WRITES and isinstance(value, int):
+            yield change.ref.name, value
+
+
+def _content(configuration: str) -> Mapping[str, object]:
+    try:
+        return read_configuration(configuration) if configuration else {}
+    except ConfigurationError:
+        return {}
 
 
 def _drained(changes: Iterable[Change]) -> frozenset[str]:

@@ -1,5 +1,6 @@
 """What a plan does to jobs and quotas, by arithmetic on values."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -8,7 +9,8 @@ import pytest
 
 from reconciler.effects.find import find_effects
 from reconciler.effects.model import Effects, Impact, may_have_effects
-from reconciler.objects import ClusterName, ref_of
+from reconciler.kueue_config.model import Rollout
+from reconciler.objects import ClusterName, Gap, ref_of
 from reconciler.pipeline.effects import guard_disruption
 from reconciler.plan.model import Action, Change, ClusterPlan, Plan, Reason, Refused
 from reconciler.report.text import effects_lines, effects_markdown
@@ -294,6 +296,96 @@ def test_topology_that_may_have_no_room_makes_the_next_steps_unknown() -> None:
     assert impacts(found) == [(Impact.POSSIBLE, "one")]
     found = _found(seen_cluster("east", *live), change(live_queue("a", cpu_group("3"))))
     assert not found.unknown  # without quota, it does not start on any nodes
+
+
+def found_unknown(live: Sequence[Document], *changes: Change, configuration: str = "") -> list[str]:
+    """Why the next steps are unknown; then nothing is said to start."""
+    found = _found(seen_cluster("east", TEAM, FLAVOR, *live, configuration=configuration), *changes)
+    assert not {Impact.STARTS, Impact.PREEMPTED} & {one.impact for one in found.workloads}
+    return [gap.why for gap in found.unknown]
+
+
+def configuration_of(**content: Any) -> str:
+    return json.dumps({"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration", **content})
+
+
+@pytest.mark.parametrize(
+    ("content", "unknown"),
+    [
+        ({"fairSharing": {}}, ["fairSharing"]),
+        ({"resources": {"excludeResourcePrefixes": ["example.com"]}}, ["resources"]),
+        ({"waitForPodsReady": {"timeout": "5m"}}, []),
+    ],
+)
+def test_other_rules_of_admission_make_the_next_steps_unknown(content: Document, unknown: list[str]) -> None:
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "kueue-system"}}
+    text = configuration_of(**content)
+    rollout = Rollout("kueue-system", "c", "kueue", text=text, previous="", version="1", patch="")
+    plan = change(config_map, rollout=rollout)
+    assert may_have_effects(plan_of(plan))
+    found = found_unknown(
+        [team_queue("8"), local_queue_of("a"), waiting("one")], plan, configuration=configuration_of()
+    )
+    why = "the plan changes {} of Kueue's Configuration, and Kueue then tries all workloads again"
+    assert found == [why.format(name) for name in unknown]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"priorityClassRef": {"group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass", "name": "high"}},
+        {"priorityClassName": "high", "priorityClassSource": "kueue.x-k8s.io/workloadpriorityclass"},
+    ],
+    ids=["v1beta2", "v1beta1"],
+)
+def test_other_value_of_a_priority_class_makes_the_next_steps_unknown(spec: Document) -> None:
+    live = [team_queue("2"), local_queue_of("a"), waiting("one", priority=5, **spec)]
+
+    def priority_class(name: str, value: int) -> Change:
+        return change(native("WorkloadPriorityClass", name, {}) | {"value": value})
+
+    why = "the plan changes the priority of workloads of WorkloadPriorityClass high"
+    assert found_unknown(live, priority_class("high", 7)) == [why]
+    assert found_unknown(live, priority_class("high", 5)) == []
+    assert found_unknown(live, priority_class("low", 7)) == []
+
+
+def test_requests_that_kueue_counts_in_other_units_make_the_next_steps_unknown() -> None:
+    transformations = [{"input": "cpu", "strategy": "Replace", "outputs": {"example.com/units": "2"}}]
+    configuration = configuration_of(resources={"transformations": transformations})
+    live = [team_queue("2"), local_queue_of("a"), waiting("one", "4")]
+    found = found_unknown(live, change(team_queue("1")), configuration=configuration)
+    assert found == ["Kueue counts cpu in other units, which is not computed"]
+
+
+@pytest.mark.parametrize("kind", ["ResourceFlavor", "AdmissionCheck", "Workload"])
+def test_kind_that_could_not_be_listed_makes_the_cluster_unknown(kind: str) -> None:
+    gap = Gap(EAST, f"{kind}.kueue.x-k8s.io", "forbidden")
+    found = _found(seen_cluster("east", TEAM, *BUSY, gaps=(gap,)), DRAINED)
+    assert [str(one) for one in found.unknown] == [f"east: workloads: {kind} could not be listed"]
+
+
+def test_running_job_larger_than_the_new_quota_can_never_be_admitted_again() -> None:
+    live = [live_queue("a", cpu_group("4"), "4"), local_queue_of("a"), holding("large", "3"), holding("small", "1")]
+    effects = effects_of(live, change(live_queue("a", cpu_group("2"), "4")))
+    assert impacts(effects) == [(Impact.NEVER, "large")]
+    assert effects.workloads[0].why.startswith("it runs, but it can never be admitted again: flavor default: cpu 3")
+    assert impacts(effects_of(live, change(live_queue("a", cpu_group("5"), "4")))) == []
+
+
+def test_row_of_a_job_that_others_may_reclaim_says_that_it_cannot_come_back() -> None:
+    live = [team_queue("8", "8"), team_queue("1", "0", name="b", **RECLAIMS), local_queue_of("a"), holding("one", "8")]
+    (found,) = effects_of(live, change(team_queue("4", "8"))).workloads
+    assert (found.impact, found.by) == (Impact.RECLAIMABLE, ("b",))
+    assert found.why.endswith("above the queue's own quota; it can never be admitted again")
+    (found,) = effects_of(live, change(team_queue("7", "8"))).workloads
+    assert found.why.endswith("above the queue's own quota")
+
+
+def holding(name: str, cpu: str) -> Document:
+    """A running workload with the requests of its pods."""
+    found = running(name, cpu)
+    return {**found, "spec": {**found["spec"], "podSets": waiting(name, cpu)["spec"]["podSets"]}}
 
 
 def test_stranded_before_the_plan_is_not_an_effect_of_it() -> None:
