@@ -27,7 +27,8 @@ class JobState(StrEnum):
 
     @property
     def is_waiting(self) -> bool:
-        return self in {JobState.PENDING, JobState.EVICTED}
+        """For quota, or with quota for a check or a worker."""
+        return self in {JobState.PENDING, JobState.RESERVED, JobState.EVICTED}
 
     @property
     def is_started(self) -> bool:

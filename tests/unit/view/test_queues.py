@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 
 from reconciler.objects import ClusterName, Gap
-from reconciler.view.model import PlanFacts
+from reconciler.view.model import JobState, PlanFacts
 from reconciler.view.record import view_record
 from tests.builders import (
     SMALL_FLEET,
     Document,
     cluster_document,
     cpu_group,
+    main_tenant,
     open_queue,
     resource_flavor,
     sent_queue,
@@ -126,6 +127,17 @@ def test_joined_queue_of_an_unreachable_manager_has_no_counts() -> None:
     )
     (joined,) = view.joined
     assert (joined.manager, joined.pending, joined.running) == ("hub", None, None)
+
+
+def test_job_with_quota_that_waits_for_a_worker_is_counted_as_waiting() -> None:
+    held = live_workload("wl", condition("QuotaReserved"), held={"cpu": "3"})
+    spec = spec_of(sent_queue("main", "default"), main_tenant("vision", "main", "team"))
+    east = seen_cluster("east", live_queue("main", cpu_group("4"), "0"))
+    hub = seen_cluster("hub", SENT, multikueue_check(), local_queue_of("main"), held)
+    view = view_of(hub, east, seen_cluster("west"), spec=spec)
+    assert [job.state for job in view.jobs] == [JobState.RESERVED]
+    (joined,), (tenant,) = view.joined, view.tenants
+    assert (joined.pending, joined.running, tenant.pending, tenant.running) == (1, 0, 1, 0)
 
 
 def drained(*queues: Document, **more: Any) -> str | None:
