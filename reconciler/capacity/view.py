@@ -46,7 +46,7 @@ def _unknown(spec: FleetSpec, source: SourceKey) -> PoolEntry:
         state=PoolState.UNKNOWN,
         age=None,
         counted=None,
-        becomes=(),
+        becomes=None,
         feeds=feeds,
     )
 

@@ -285,8 +285,6 @@ def pools_table(view: FleetView, *, is_wide: bool = False) -> Table:
 
 
 def _pool(entry: PoolEntry, *, is_wide: bool) -> tuple[Cell, ...]:
-    more = f" and {len(entry.becomes) - 1} more" if len(entry.becomes) > 1 else ""
-    becomes = "; ".join(entry.becomes) if is_wide else f"{entry.becomes[0]}{more}" if entry.becomes else ""
     return (
         Cell(entry.name, "bold"),
         Cell(entry.source),
@@ -294,8 +292,14 @@ def _pool(entry: PoolEntry, *, is_wide: bool) -> tuple[Cell, ...]:
         Cell(UNKNOWN if entry.state is PoolState.UNKNOWN else entry.state, _pool_style(entry.state)),
         Cell(UNKNOWN if entry.age is None else age_text(timedelta(seconds=entry.age))),
         Cell(amounts_text(entry.counted)),
-        Cell(becomes or NOTHING),
+        Cell(UNKNOWN if entry.becomes is None else _first_of(entry.becomes, is_wide=is_wide) or NOTHING),
     )
+
+
+def _first_of(quotas: tuple[str, ...], *, is_wide: bool) -> str:
+    if is_wide or len(quotas) < 2:
+        return "; ".join(quotas)
+    return f"{quotas[0]} and {len(quotas) - 1} more"
 
 
 def _pool_style(state: PoolState) -> str:

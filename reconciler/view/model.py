@@ -217,7 +217,10 @@ class JobEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolEntry:
-    """A source of capacity. `feeds` are the flavors whose quota is derived from it."""
+    """A source of capacity. `feeds` are the flavors whose quota is derived from it.
+
+    `becomes` is None for a source that was never seen: the quota of its flavors is then not known from here.
+    """
 
     name: str
     source: CapacitySource
@@ -226,7 +229,7 @@ class PoolEntry:
     state: PoolState
     age: int | None
     counted: Amounts | None
-    becomes: tuple[str, ...]
+    becomes: tuple[str, ...] | None
     feeds: frozenset[FlavorKey] = field(default=frozenset(), metadata={"is_internal": True})
 
 

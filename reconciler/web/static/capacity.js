@@ -12,7 +12,7 @@ export function capacityView({ store, route, change }) {
   const pools = store.list("pools");
   if (pools === null) return [heading("Capacity"), empty(store.scope.fleet ? "Capacity is unknown: it was not observed." : "Capacity is shown to readers of the whole fleet.")];
   const shown = pools.filter((pool) => (!route.query.state || pool.state === route.query.state) && (!route.query.source || pool.source === route.query.source) &&
-    matches(route.query.q, [pool.name, pool.cluster, pool.flavor, ...pool.becomes]));
+    matches(route.query.q, [pool.name, pool.cluster, pool.flavor, ...(pool.becomes || [])]));
   return [
     heading("Capacity"),
     pools.length ? filters(route, change, [
@@ -29,9 +29,15 @@ function poolRow(pool, history) {
     cell("Source", h("span", { class: "name" }, pool.name), h("span", { class: "muted" }, place)),
     cell("State", state(pool)),
     cell("Counted", amounts(pool.counted)),
-    cell("Becomes", pool.becomes.length ? h("ul", { class: "lines" }, pool.becomes.map((text) => h("li", { key: text }, text))) : h("span", { class: "muted" }, "no quota")),
+    cell("Becomes", quotas(pool)),
     cell("History", lines(pool, history)),
   ]);
+}
+
+function quotas(pool) {
+  if (!isKnown(pool.becomes)) return unknown("the source was never seen");
+  if (!pool.becomes.length) return h("span", { class: "muted" }, "no quota");
+  return h("ul", { class: "lines" }, pool.becomes.map((text) => h("li", { key: text }, text)));
 }
 
 function state(pool) {

@@ -230,11 +230,11 @@ def test_pools_show_state_age_and_quota() -> None:
             state=PoolState.UNKNOWN,
             age=None,
             counted=None,
-            becomes=(),
+            becomes=None,
         ),
     )
     assert lines(pools_table(view_of(pools=pools))) == [
         "NAME       SOURCE  FLAVOR  STATE  AGE  COUNTED  BECOMES",
         "east/spot  nodes   spot    fresh  12s  cpu 8    one and 1 more",
-        "west/spot  nodes   spot    ?      ?    ?        -",
+        "west/spot  nodes   spot    ?      ?    ?        ?",
     ]
