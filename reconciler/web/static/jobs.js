@@ -67,7 +67,7 @@ function isChosen(job, state) {
 function choices(store, jobs) {
   return store.once("job choices", () => [
     { name: "queue", all: "all queues", options: distinct(jobs.map((job) => job.clusterQueue)) },
-    { name: "cluster", all: "all clusters", options: distinct(jobs.flatMap((job) => [job.cluster, job.runsOn])) },
+    { name: "cluster", all: "all clusters", options: distinct(jobs.flatMap(clustersOf)) },
     { name: "tenant", all: "all tenants", options: distinct(jobs.map((job) => job.tenant)) },
     { name: "namespace", all: "all namespaces", options: distinct(jobs.map((job) => job.namespace)) },
   ]);
@@ -76,11 +76,16 @@ function choices(store, jobs) {
 function isFound(job, query) {
   return (
     (!query.queue || job.clusterQueue === query.queue) &&
-    (!query.cluster || job.cluster === query.cluster || job.runsOn === query.cluster) &&
+    (!query.cluster || clustersOf(job).includes(query.cluster)) &&
     (!query.tenant || job.tenant === query.tenant) &&
     (!query.namespace || job.namespace === query.namespace) &&
     matches(query.q, [job.name, job.namespace, job.workload, job.kind, job.owner, job.clusterQueue, job.reason, job.why, job.runsOn || ""])
   );
+}
+
+/** Where a job was submitted, runs, or has a copy: as `kfleet get jobs --cluster` has it. */
+function clustersOf(job) {
+  return [job.cluster, job.runsOn, ...(job.copies || []).map((copy) => copy.cluster)];
 }
 
 function inOrder(one, other) {
