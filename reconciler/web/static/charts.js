@@ -57,18 +57,24 @@ function svg(kind, text, ...content) {
   return h("svg", { class: kind, role: "img", "aria-label": text }, ...content);
 }
 
-/** Amounts over time; a time whose amount was unknown is a gap in the line. */
+/** Amounts over time, and their range; a time whose amount was unknown is a gap in the line. */
 export function sparkline(resource, times, texts) {
   const numbers = texts.map(quantity);
   const known = numbers.filter(isKnown);
-  if (known.length < 2) return h("span", { class: "muted" }, "not enough samples yet");
+  if (known.length < 2) return [h("span", { class: "muted small" }, "too few samples")];
   const [least, most] = [Math.min(...known), Math.max(...known)];
   const height = (number) => (most === least ? 15 : 27 - (24 * (number - least)) / (most - least));
-  const points = numbers.map((number, index) =>
-    isKnown(number) ? `${((WIDTH * index) / (numbers.length - 1)).toFixed(2)},${height(number).toFixed(2)}` : null);
+  // By time: while no page is open there is no sample.
+  const [first, last] = [Date.parse(times[0]), Date.parse(times.at(-1))];
+  const at = (index) => (WIDTH * (Date.parse(times[index]) - first)) / (last - first);
+  const points = numbers.map((number, index) => (isKnown(number) ? `${at(index).toFixed(2)},${height(number).toFixed(2)}` : null));
   const label = `${shortName(resource)}: ${amount(resource, known.at(-1))} now, from ${amount(resource, least)} to ${amount(resource, most)} since ${clock(times[0])}`;
   const props = { class: "sparkline", role: "img", "aria-label": label, viewBox: "0 0 100 30", preserveAspectRatio: "none" };
-  return h("svg", props, h("title", null, label), runs(points).map((run) => h("polyline", { points: run.join(" ") })));
+  const range = most === least ? amount(resource, most) : `${amount(resource, least)} to ${amount(resource, most)}`;
+  return [
+    h("svg", props, h("title", null, label), runs(points).map((run) => h("polyline", { points: run.join(" ") }))),
+    h("span", { class: "muted small", "aria-hidden": "true" }, range),
+  ];
 }
 
 function runs(points) {

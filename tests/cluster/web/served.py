@@ -3,13 +3,13 @@
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from reconciler.web.auth import Record
-from reconciler.web.events import NO_PLAN, Feed
+from reconciler.web.events import NO_PLAN, CapacitySample, Feed
 from reconciler.web.server import WebServer
 from tests.support import kfleet_program
 from tests.unit.web.views import example_view
@@ -46,8 +46,12 @@ class Shown:
 
 
 @contextmanager
-def served(source: Shown) -> Iterator[str]:
-    server = WebServer("--listen", "127.0.0.1:0", Feed(source, REFRESH), None)
+def served(source: Shown, samples: Iterable[CapacitySample] = ()) -> Iterator[str]:
+    """`samples` are what the sources of capacity counted before."""
+    feed = Feed(source, REFRESH)
+    for sample in samples:
+        feed.note(sample)
+    server = WebServer("--listen", "127.0.0.1:0", feed, None)
     try:
         yield f"http://127.0.0.1:{server.port}"
     finally:

@@ -1,40 +1,20 @@
 """The five views in a real browser: what they show, for whom they work, and how they change."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 from playwright.sync_api import expect
 
 from tests.cluster.web.conftest import OpenTab, Scheme
 from tests.cluster.web.served import Shown, served
+from tests.unit.web.views import example_history, example_plan
 
 VIEWS = {"fleet": "Fleet", "queues": "Queues", "jobs": "Jobs", "plan": "Plan", "capacity": "Capacity"}
 FINETUNE = "hub/vision/pytorchjob-finetune-1a2b3"
 OTHERS = ("queues?by=name", f"jobs?job={FINETUNE}", "jobs?q=nothing+has+this", "plan?show=text")
-CHANGE: dict[str, Any] = {
-    "object": "east/ClusterQueue/training",
-    "action": "update",
-    "reason": "changed",
-    "notes": [],
-    "fields": [{"path": "spec.x", "old": "32", "new": "48", "cause": "drift", "owner": "kubectl"}],
-}
-PLAN: dict[str, Any] = {
-    "madeAt": "2026-11-18T16:00:00+00:00",
-    "problem": "",
-    "text": "east\n  ~ east/ClusterQueue/training  differs",
-    "plan": {
-        "revision": "3f9c1d0b7a52",
-        "summary": {"create": 0, "update": 1, "delete": 0, "keep": 41},
-        "clusters": [{"name": "east", "changes": [CHANGE]}],
-        "refusals": [{"reason": "too_many", "cluster": "west", "object": "", "problem": "more deletes than allowed"}],
-        "gaps": [{"cluster": "north", "what": "the cluster", "why": "connection refused"}],
-        "waiting": [],
-        "contacted": [],
-        "preflightIssues": [],
-        "placements": [],
-    },
-}
+REFUSED = {"reason": "too_many", "cluster": "west", "object": "", "problem": "more deletes than allowed"}
+PLAN = example_plan()
+PLAN["plan"]["refusals"] = [REFUSED]
 TOO_WIDE = """[...document.querySelectorAll('main *, dialog[open] *')]
     .filter(one => one.getBoundingClientRect().right > innerWidth + 1 && !one.closest('pre, .visually-hidden'))
     .map(one => one.outerHTML.slice(0, 120))"""
@@ -107,8 +87,13 @@ def test_plan_shows_changes_and_text(address: str, open_tab: OpenTab, shown: Sho
     tab.show("plan")
     assert "unknown" in tab.text("main")
     shown.plan = PLAN
-    expect(tab.page.locator(".change-head")).to_contain_text("east/ClusterQueue/training")
-    assert "more deletes than allowed" in tab.text("main") and "connection refused" in tab.text("main")
+    expect(tab.page.locator(".change-head")).to_have_count(2)
+    text = tab.text("main")
+    assert "2 to update" in text and "41 unchanged" in text and "east/ClusterQueue/training" in text
+    assert "Never → Any drift (kubectl-edit)" in text and "32 → 28 spec" in text
+    assert "more deletes than allowed" in text and "connection refused" in text
+    affected = tab.page.locator(".problems", has_text="Who is affected")
+    expect(affected).to_contain_text("reclaimable: east/RayJob/vision/resnet-large (queue training, tenant vision)")
     tab.page.get_by_role("link", name="Text").click()
     expect(tab.page.locator("pre")).to_have_text(PLAN["text"])
     assert tab.page.url.endswith("/plan?show=text")
@@ -117,7 +102,8 @@ def test_plan_shows_changes_and_text(address: str, open_tab: OpenTab, shown: Sho
 def test_plan_of_many_changes_shows_some_and_says_how_many_there_are(
     address: str, open_tab: OpenTab, shown: Shown
 ) -> None:
-    changes = [{**CHANGE, "object": f"east/ClusterQueue/queue-{number:03}"} for number in range(150)]
+    change = PLAN["plan"]["clusters"][0]["changes"][0]
+    changes = [{**change, "object": f"east/ClusterQueue/queue-{number:03}"} for number in range(150)]
     clusters = [{"name": name, "changes": changes} for name in ("east", "west")]
     shown.plan = {**PLAN, "plan": {**PLAN["plan"], "clusters": clusters}}
     page = open_tab(address).show("plan")
@@ -126,6 +112,33 @@ def test_plan_of_many_changes_shows_some_and_says_how_many_there_are(
     assert "and 100 more" in page.locator(".cluster-section").last.inner_text()
     page.get_by_label("cluster", exact=True).select_option("west")
     expect(page.locator(".change-head")).to_have_count(150)
+
+
+def test_history_of_a_source_is_a_line_with_a_gap_where_it_was_silent(
+    shown: Shown,
+    open_tab: OpenTab,
+    loopback: None,  # noqa: ARG001
+) -> None:
+    with served(shown, example_history(datetime.now(UTC))) as address:
+        tab = open_tab(address)
+        page = tab.show("capacity")
+        lines = page.locator(".pools .row:has-text('pools.east.spot') svg.sparkline")
+        expect(lines).to_have_count(2)
+        assert (lines.first.get_attribute("aria-label") or "").startswith("cpu: 48 now, from 40 to 64 since ")
+        parts = [one.get_attribute("points") or "" for one in lines.first.locator("polyline").all()]
+        assert len(parts) == 2 and parts[0].startswith("0.00,3.00 8.33,3.00 33.3")
+        assert "40 to 64" in tab.text(".pools .row:has-text('pools.east.spot') .series")
+        unseen = tab.text(".pools .row:has-text('north/ondemand')")
+        assert unseen.count("unknown") == 3 and "no samples yet" in unseen and "no quota" not in unseen
+        assert page.locator("main :text('too few samples')").count() == 0
+        assert (tab.violations(), tab.problems) == ([], [])
+
+
+def test_jobs_of_a_cluster_are_those_with_a_copy_there_too(address: str, open_tab: OpenTab, shown: Shown) -> None:
+    copies = [{"cluster": name, "workload": "wl", "state": "pending"} for name in ("east", "west")]
+    shown.change("jobs", FINETUNE, state="reserved", runsOn="", copies=copies)
+    page = open_tab(address).show("jobs?state=waiting&cluster=west")
+    assert page.locator(".jobs .body .name").all_inner_texts() == ["finetune"]
 
 
 def test_job_is_followed_without_a_reload(address: str, open_tab: OpenTab, shown: Shown) -> None:
