@@ -75,6 +75,7 @@ class Tab:
     requests: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self.page.set_default_timeout(3 * PATIENCE)
         self.page.on("pageerror", lambda error: self.problems.append(str(error)))
         self.page.on("console", lambda message: self._note(message.type, message.text))
         self.page.on("request", self._remember)

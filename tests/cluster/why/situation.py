@@ -44,7 +44,7 @@ def assert_said(live_fleet: LiveFleet, namespace: str, situation: Situation) -> 
         return lines[0].startswith(f"{situation.state}: ") and all(part in lines[0] for part in situation.parts)
 
     try:
-        eventually(is_said, 5)
+        eventually(is_said)
     except AssertionError:
         raise AssertionError(f"{situation.name}: want {situation.state}: {situation.parts}, got {lines[0]}") from None
 

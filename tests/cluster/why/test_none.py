@@ -1,5 +1,6 @@
 """`kfleet why` on one cluster with real Kueue: the true reason is in the first line."""
 
+import time
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -204,10 +205,14 @@ def live_fleet(fleet: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 def fill_lines(api: ApiServer) -> None:
-    """In an order that matters. Kueue tries only one of equal jobs, so there is no message to wait for."""
+    """In an order that matters: Kueue orders by whole seconds, and by uid within one.
+
+    It tries only one of equal jobs, so there is no message to wait for.
+    """
     for name, queue_name in (("first", "line"), ("second", "line"), ("head", "strict")):
         api.create(of(name, queue_name))
         eventually(partial(workload_of, api, SPACE, name), 60)
+        time.sleep(1.1)
 
 
 def change(api: ApiServer) -> None:
