@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -30,8 +30,8 @@ from reconciler.pipeline.apply import apply as apply_plan
 from reconciler.pipeline.apply import writing
 from reconciler.pipeline.capacity import ObserveOptions
 from reconciler.pipeline.line import Planned, PlanOptions
-from reconciler.pipeline.load import Source, committed
-from reconciler.pipeline.observe import connect
+from reconciler.pipeline.load import Revision, Source, committed
+from reconciler.pipeline.observe import Connections, connect
 from reconciler.pipeline.plan import Scope
 from reconciler.pipeline.report import wait_for_health
 from reconciler.plan.model import ClusterOutcome, outcome_record
@@ -45,6 +45,26 @@ from reconciler.text import suggest
 Outcomes = tuple[ClusterOutcome, ...]
 
 _MAKE_ONE = "create one with: kfleet plan --out FILE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Options:
+    """The options of the command. `saved` is the file of a saved plan; `wait` and `retry_for` are in seconds."""
+
+    looking: ObserveOptions
+    timeout: float
+    is_verbose: bool
+    wait: float
+    retry_for: float
+    saved: str | None
+    is_uncommitted: bool
+    output: str
+    clusters: tuple[str, ...]
+    only: tuple[str, ...]
+    is_dry: bool
+    is_sure: bool
+    confirm_deletes: int | None
+    confirm_evictions: int | None
 
 
 @click.command()
@@ -95,24 +115,7 @@ _MAKE_ONE = "create one with: kfleet plan --out FILE"
 @click.option("--confirm-deletes", type=int, metavar="N", help="Allow exactly N deletes, overriding the policy.")
 @confirm_evictions_option
 @accept_source_option
-def apply(
-    source: Source,
-    looking: ObserveOptions,
-    timeout: float,
-    is_verbose: bool,
-    wait: float,
-    retry_for: float,
-    saved: str | None,
-    is_uncommitted: bool,
-    output: str,
-    clusters: tuple[str, ...],
-    only: tuple[str, ...],
-    is_dry: bool,
-    is_sure: bool,
-    confirm_deletes: int | None,
-    confirm_evictions: int | None,
-    is_accepted: bool,
-) -> int:
+def apply(source: Source, is_accepted: bool, **options: Any) -> int:
     """Apply the fleet in git to the clusters.
 
     Applies a commit: HEAD, or --revision. Refuses a working tree with uncommitted changes. Asks on a terminal before it
@@ -133,39 +136,45 @@ def apply(
       3  refused by a guard or by you; nothing was written where it refused; of too many deletes, nothing was deleted
       4  some clusters could not be observed or changed, or an object that has to be deleted still exists
     """
+    return _apply(replace(source, is_identified=True, is_accepted=is_accepted), _Options(**options))
+
+
+def _apply(source: Source, chosen: _Options) -> int:
     started = time.monotonic()
-    source = replace(source, is_identified=True, is_accepted=is_accepted)
-    record = read_record(Path(saved)) if saved else None
+    record = read_record(Path(chosen.saved)) if chosen.saved else None
     if record is not None:
         source = replace(source, overlay=record["overlay"])
-    revision = load_or_stop(source if is_uncommitted else committed(source))
-    scope = read_scope(revision.spec, clusters, only, saved)
-    with closing(connect(revision.spec, timedelta(seconds=timeout))) as connections:
-        make_plan = partial(
-            plan_shown,
-            revision,
-            connections.remembering(),  # only for the plan: its answers are old after the first write
-            looking,
-            PlanOptions(scope=scope, confirmed_deletes=confirm_deletes, is_applying=not is_dry),
-            confirmed_evictions=confirm_evictions,
-            is_verbose=is_verbose,
-        )
-        if is_dry:
-            return _dry_run(make_plan(), record, source.overlay, output)
-        with writing(revision.spec, connections, timedelta(seconds=retry_for)) as policy:
-            planned = _show(make_plan(), record, source.overlay, output)
-            if not (is_sure or saved):
-                ask(planned, output)
-            with shown_work(is_verbose=is_verbose) as report:
+    revision = load_or_stop(source if chosen.is_uncommitted else committed(source))
+    scope = read_scope(revision.spec, chosen.clusters, chosen.only, chosen.saved)
+    with closing(connect(revision.spec, timedelta(seconds=chosen.timeout))) as connections:
+        make_plan = partial(_plan, revision, connections, scope, chosen)
+        if chosen.is_dry:
+            return _dry_run(make_plan(), record, source.overlay, chosen.output)
+        with writing(revision.spec, connections, timedelta(seconds=chosen.retry_for)) as policy:
+            planned = _show(make_plan(), record, source.overlay, chosen.output)
+            if not (chosen.is_sure or chosen.saved):
+                ask(planned, chosen.output)
+            with shown_work(is_verbose=chosen.is_verbose) as report:
                 tell = count_changes(planned.plan, report)
                 outcomes = apply_plan(planned.rendered, connections, planned.plan, policy, tell)
-        seconds = timedelta(seconds=wait if planned.plan.has_work else 0)
+        seconds = timedelta(seconds=chosen.wait if planned.plan.has_work else 0)
         health_issues = wait_for_health(planned.rendered, connections, seconds)
-    if output == "text":
+    if chosen.output == "text":
         click.echo(_text(outcomes, health_issues, f"{time.monotonic() - started:.1f} s"))
     else:
         click.echo(_json(planned, source.overlay, outcomes, health_issues))
     return apply_exit_code(planned.plan, outcomes)
+
+
+def _plan(revision: Revision, connections: Connections, scope: Scope, chosen: _Options) -> Planned:
+    return plan_shown(
+        revision,
+        connections.remembering(),  # only for the plan: its answers are old after the first write
+        chosen.looking,
+        PlanOptions(scope=scope, confirmed_deletes=chosen.confirm_deletes, is_applying=not chosen.is_dry),
+        confirmed_evictions=chosen.confirm_evictions,
+        is_verbose=chosen.is_verbose,
+    )
 
 
 def read_scope(

@@ -137,10 +137,8 @@ def get(
     """
     if is_all and namespace:
         raise click.UsageError("--all-namespaces and --namespace exclude each other")
-    if is_watched and output not in {"text", "wide"}:
-        raise click.UsageError("--watch shows a table; json, yaml and name are for a single observation")
-    if is_watched and recording is not None:
-        raise click.UsageError("--watch follows clusters; a snapshot does not change")
+    if is_watched:
+        _check_watch(output, recording)
     if kind == ALL and (names or sort_by):
         raise click.UsageError("name one kind to select by NAME or to sort")
     question = GetQuery(
@@ -157,6 +155,13 @@ def get(
     with opened(revision.spec, timeout, recording) as connections:
         view = observe_view(revision, connections, question)
     return _answer(view, question)
+
+
+def _check_watch(output: str, recording: Recording | None) -> None:
+    if output not in {"text", "wide"}:
+        raise click.UsageError("--watch shows a table; json, yaml and name are for a single observation")
+    if recording is not None:
+        raise click.UsageError("--watch follows clusters; a snapshot does not change")
 
 
 def observe_view(revision: Revision, connections: Connections, question: GetQuery) -> FleetView:

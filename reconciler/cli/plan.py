@@ -19,6 +19,7 @@ from reconciler.cli.options import (
 )
 from reconciler.cli.output import paint, verbose_option
 from reconciler.cli.planning import looking_options, opened, plan_shown
+from reconciler.effects.model import Effects
 from reconciler.errors import EdgeError, RefusedError
 from reconciler.pipeline.capacity import ObserveOptions
 from reconciler.pipeline.line import PlanOptions
@@ -89,14 +90,10 @@ def plan(
     started = time.monotonic()
     source = replace(source, is_identified=True, is_accepted=is_accepted)
     revision = load_or_stop(_source_to_save(source) if out else source)
+    chosen = PlanOptions(confirmed_deletes=confirm_deletes)
     with opened(revision.spec, timeout, recording) as connections:
         planned = plan_shown(
-            revision,
-            connections,
-            looking,
-            PlanOptions(confirmed_deletes=confirm_deletes),
-            confirmed_evictions=confirm_evictions,
-            is_verbose=is_verbose,
+            revision, connections, looking, chosen, confirmed_evictions=confirm_evictions, is_verbose=is_verbose
         )
     made, effects = planned.plan, planned.effects
     record = plan_record(made, source.overlay)
@@ -109,9 +106,12 @@ def plan(
     elif output == "markdown":
         click.echo(plan_markdown(shown, source.overlay, effects=tuple(effects_markdown(effects))))
     else:
-        took = f"{time.monotonic() - started:.1f} s"
-        click.echo(plan_text(shown, paint, took, tuple(effects_lines(effects, paint))))
+        click.echo(_text(shown, effects, time.monotonic() - started))
     return plan_exit_code(made, is_detailed=is_detailed)
+
+
+def _text(shown: Plan, effects: Effects, seconds: float) -> str:
+    return plan_text(shown, paint, f"{seconds:.1f} s", tuple(effects_lines(effects, paint)))
 
 
 def _source_to_save(source: Source) -> Source:

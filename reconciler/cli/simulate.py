@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, BinaryIO
 
@@ -39,6 +39,32 @@ from reconciler.snapshot.recording import Recording
 from reconciler.spec.formats import parse_duration
 from reconciler.spec.model import FleetSpec
 from reconciler.text import counted, suggest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Options:
+    """The options of the command; without a `base`, the change is from what runs to the `head`."""
+
+    base: str
+    head: str
+    looking: ObserveOptions
+    recording: Recording | None
+    timeout: float
+    limit: timedelta
+    files: tuple[BinaryIO, ...]
+    count: int
+    is_until_admitted: bool
+    nodes: tuple[str, ...]
+    pools: tuple[str, ...]
+    down: str
+    cluster: str
+    namespace: str
+    is_verbose: bool
+    output: str
+
+    @property
+    def world(self) -> WorldChange:
+        return WorldChange(nodes=self.nodes, pools=self.pools, down=ClusterName(self.down) if self.down else None)
 
 
 def _read_limit(_context: click.Context, _option: click.Parameter, value: str) -> timedelta:
@@ -110,27 +136,7 @@ def _read_pools(_context: click.Context, _option: click.Parameter, values: tuple
     show_default=True,
     help="json is described by schemas/simulate.json; markdown fits into a comment on a pull request.",
 )
-def simulate(
-    repo: str,
-    path: str,
-    overlay: str,
-    base: str,
-    head: str,
-    looking: ObserveOptions,
-    recording: Recording | None,
-    timeout: float,
-    limit: timedelta,
-    files: tuple[BinaryIO, ...],
-    count: int,
-    is_until_admitted: bool,
-    nodes: tuple[str, ...],
-    pools: tuple[str, ...],
-    down: str,
-    cluster: str,
-    namespace: str,
-    is_verbose: bool,
-    output: str,
-) -> int:
+def simulate(repo: str, path: str, overlay: str, **options: Any) -> int:
     """Play a change with a real Kueue on this machine: who is admitted, preempted, or still waits.
 
     Each cluster that the change touches gets a twin: a control plane and a Kueue on loopback, with the queues and
@@ -150,35 +156,38 @@ def simulate(
       0  played until nothing moved, or nothing to play
       4  a touched cluster was not observed completely, or jobs still moved when the time was over
     """
-    started = time.monotonic()
-    if is_until_admitted and not files:
+    chosen = _Options(**options)
+    if chosen.is_until_admitted and not chosen.files:
         raise click.UsageError("--until-admitted is about the jobs of --submit")
-    source, world = (
-        Source(repo, head, path, overlay),
-        WorldChange(nodes=nodes, pools=pools, down=ClusterName(down) if down else None),
-    )
-    documents = [*read_jobs(files, namespace)]
-    revisions = [load_or_stop(one) for one in (source, *([replace(source, revision=base)] if base else []))]
-    _known_cluster(revisions[0].spec, down, "--worker-down")
-    jobs = tuple(_added(documents, revisions[0].spec, cluster, count))
-    with opened(revisions[0].spec, timeout, recording) as connections:
-        with shown_work(is_verbose=is_verbose):
-            question = _question(revisions, connections, looking, world)
-        question = replace(question, jobs=jobs, limit=limit, is_until_admitted=is_until_admitted)
-        with shown_progress() as report, shown_work(is_verbose=is_verbose) as tell:
+    simulation = _simulated(Source(repo, chosen.head, path, overlay), chosen)
+    _print(simulation, chosen.output)
+    return ExitCode.OK if simulation.is_settled and not simulation.unknown else ExitCode.INCOMPLETE
+
+
+def _simulated(source: Source, chosen: _Options) -> Simulation:
+    started = time.monotonic()
+    documents = [*read_jobs(chosen.files, chosen.namespace)]
+    sources = (source, replace(source, revision=chosen.base)) if chosen.base else (source,)
+    revisions = [load_or_stop(one) for one in sources]
+    spec = revisions[0].spec
+    _known_cluster(spec, chosen.down, "--worker-down")
+    jobs = tuple(_added(documents, spec, chosen.cluster, chosen.count))
+    with opened(spec, chosen.timeout, chosen.recording) as connections:
+        with shown_work(is_verbose=chosen.is_verbose):
+            question = _question(revisions, connections, chosen.looking, chosen.world)
+        question = replace(question, jobs=jobs, limit=chosen.limit, is_until_admitted=chosen.is_until_admitted)
+        with shown_progress() as report, shown_work(is_verbose=chosen.is_verbose) as tell:
             played = play(question, connections, tell, report)
         taken_at = connections.now
-    simulation = Simulation(
-        base=base or "what runs",
-        head=head or "the working tree",
+    return Simulation(
+        base=chosen.base or "what runs",
+        head=chosen.head or "the working tree",
         taken_at=taken_at,
         clusters=played.clusters,
         unknown=played.unknown,
-        notes=tuple(_world_notes(world, question)),
+        notes=tuple(_world_notes(chosen.world, question)),
         seconds=round(time.monotonic() - started, 1),
     )
-    _print(simulation, output)
-    return ExitCode.OK if simulation.is_settled and not simulation.unknown else ExitCode.INCOMPLETE
 
 
 def _question(

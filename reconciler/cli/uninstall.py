@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -113,22 +113,27 @@ def uninstall(
         plan_once = partial(_plan, revision, connections, chosen, confirmed, is_verbose=is_verbose)
         if is_dry:
             _tell_holder(find_holder(revision.spec, connections))
-            planned, ended = plan_once(), NOTHING_DONE
-            _show(planned, output)
+            planned, ended = _shown(plan_once(), output), NOTHING_DONE
         else:
-            with _lease(revision, connections) as policy:
-                planned = plan_once()
-                _show(planned, output)
-                planned = planned if is_sure else _asked(planned, output)
-                ended = _carry_out(planned, connections, policy, is_verbose=is_verbose)
-            if ended.is_over:
-                forget_lease(revision.spec, connections)
+            ask = _shown if is_sure else _asked
+            planned, ended = _end(revision, connections, lambda: ask(plan_once(), output), is_verbose=is_verbose)
     left = ended.left or left_of(planned)
     is_over = ended.is_over or (is_dry and not left)
     _report(planned, ended, left, source.overlay, output)
     if is_dry:
         click.secho("dry run: nothing was written", dim=True, err=True)
     return _exit_code(planned.plan, is_over=is_over)
+
+
+def _end(
+    revision: Revision, connections: Connections, plan_once: Callable[[], PlannedEnd], *, is_verbose: bool
+) -> tuple[PlannedEnd, Ended]:
+    with _lease(revision, connections) as policy:
+        planned = plan_once()
+        ended = _carry_out(planned, connections, policy, is_verbose=is_verbose)
+    if ended.is_over:
+        forget_lease(revision.spec, connections)
+    return planned, ended
 
 
 def _loaded(source: Source) -> Revision:
@@ -161,9 +166,10 @@ def _tell_holder(holder: str) -> None:
         click.secho(f"notice: {holder} holds the lease of the fleet; {_CONTROLLER}", fg="yellow", err=True)
 
 
-def _show(planned: PlannedEnd, output: str) -> None:
+def _shown(planned: PlannedEnd, output: str) -> PlannedEnd:
     if output == "text":
         click.echo(_plan_text(planned))
+    return planned
 
 
 def _plan_text(planned: PlannedEnd) -> str:
@@ -172,7 +178,8 @@ def _plan_text(planned: PlannedEnd) -> str:
 
 
 def _asked(planned: PlannedEnd, output: str) -> PlannedEnd:
-    """Ask a person at a terminal: for a release yes or no, for deletes their number."""
+    """Show the end, and ask a person at a terminal: for a release yes or no, for deletes their number."""
+    _shown(planned, output)
     if not (planned.plan.has_work and sys.stdin.isatty()):
         return planned
     if output != "text":

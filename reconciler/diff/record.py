@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from reconciler.diff.model import ClusterDiff, FieldDiff, FleetDiff, News, ObjectDiff, RevisionName
+from reconciler.diff.model import ClusterDiff, FieldDiff, FleetDiff, News, ObjectDiff, QuotaChange, RevisionName
 from reconciler.lint.model import Finding
 from reconciler.report.text import effects_record
 
@@ -18,19 +18,7 @@ def diff_record(diff: FleetDiff, overlay: str = "") -> dict[str, Any]:
         "head": _revision(diff.head, diff.unread_head),
         "summary": {news.value: diff.count(news) for news in reversed(News)},
         "clusters": [_cluster(cluster) for cluster in diff.clusters],
-        "quotas": [
-            {
-                "cluster": change.cluster,
-                "queue": change.owner,
-                "flavor": change.flavor,
-                "resource": change.resource,
-                "limit": change.limit.name.lower(),
-                "before": str(change.before),
-                "after": str(change.after),
-                "difference": change.difference(),
-            }
-            for change in diff.quotas
-        ],
+        "quotas": [_quota(change) for change in diff.quotas],
         "namespaces": [
             {
                 "namespace": change.namespace,
@@ -67,6 +55,19 @@ def _revision(revision: RevisionName, unread: tuple[Finding, ...]) -> dict[str, 
         "revision": revision.commit,
         "words": revision.words,
         "problems": [_finding(finding) for finding in unread],
+    }
+
+
+def _quota(change: QuotaChange) -> dict[str, Any]:
+    return {
+        "cluster": change.cluster,
+        "queue": change.owner,
+        "flavor": change.flavor,
+        "resource": change.resource,
+        "limit": change.limit.name.lower(),
+        "before": str(change.before),
+        "after": str(change.after),
+        "difference": change.difference(),
     }
 
 

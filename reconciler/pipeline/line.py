@@ -68,7 +68,7 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class CheckedFleet:
     """What keeps a fleet from working, and what was observed for that."""
 
     rendered: Rendered
@@ -123,12 +123,12 @@ def guarded_if_evicting(planned: Planned, connections: Connections) -> Planned:
     return guarded(with_effects(planned, connections))
 
 
-def check_fleet(revision: Revision, connections: Connections, options: ObserveOptions) -> Checked:
+def check_fleet(revision: Revision, connections: Connections, options: ObserveOptions) -> CheckedFleet:
     """Only the preflight checks, with everything that they can use, and without a plan."""
     rendered = render(revision, observe(revision, connections, options, is_thorough=True))
     rendered = observe_permissions(rendered, connections)
     views = tuple(observe_objects(rendered, connections))
-    return Checked(rendered=rendered, views=views, issues=preflight(rendered, views))
+    return CheckedFleet(rendered=rendered, views=views, issues=preflight(rendered, views))
 
 
 def observe_effects_between(base: Revision, head: Revision, recording: Recording) -> Effects:
