@@ -95,11 +95,10 @@ def plan(
         planned = plan_shown(
             revision, connections, looking, chosen, confirmed_evictions=confirm_evictions, is_verbose=is_verbose
         )
-    made, effects = planned.plan, planned.effects
-    record = plan_record(made, source.overlay)
+    record = plan_record(planned.plan, source.overlay)
     if out:
         save_record(Path(out), record)
-    shown = _narrowed(made, only)
+    shown, effects = _narrowed(planned.plan, only), planned.effects
     if output == "json":
         record = plan_record(shown, source.overlay) | {"effects": effects_record(effects)}
         click.echo(json.dumps(record, indent=2))
@@ -107,7 +106,7 @@ def plan(
         click.echo(plan_markdown(shown, source.overlay, effects=tuple(effects_markdown(effects))))
     else:
         click.echo(_text(shown, effects, time.monotonic() - started))
-    return plan_exit_code(made, is_detailed=is_detailed)
+    return plan_exit_code(planned.plan, is_detailed=is_detailed)
 
 
 def _text(shown: Plan, effects: Effects, seconds: float) -> str:

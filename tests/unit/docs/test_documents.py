@@ -130,3 +130,21 @@ def test_example_fleet_is_without_a_finding(overlay: str) -> None:
     computed = load_files(read_files(Source(repo=str(ROOT), overlay=overlay)), overlay)
     assert [str(finding.problem) for finding in computed.findings] == []
     assert {entry.ref.cluster for entry in computed.desired.objects} == {entry.name for entry in computed.spec.clusters}
+
+
+def prose_of(document: Path) -> str:
+    """A document without its blocks of code and without tables."""
+    text = re.sub(r"^ *```.*?^ *```$", "", document.read_text(), flags=re.MULTILINE | re.DOTALL)
+    return "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("|"))
+
+
+PARAGRAPH_END = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )")  # an empty line, or the next item of a list
+GENERATED = {"lint.md", "reference.md"}
+WRITTEN = [*ROOT.glob("*.md"), *(one for one in (ROOT / "docs").glob("*.md") if one.name not in GENERATED)]
+
+
+@pytest.mark.parametrize("document", WRITTEN, ids=lambda path: path.name)
+def test_prose_is_wrapped_in_short_paragraphs(document: Path) -> None:
+    prose = prose_of(document)
+    assert [line for line in prose.splitlines() if len(line) > 160] == []
+    assert [text[:80] for text in PARAGRAPH_END.split(prose) if len(text.split()) > 90] == []
