@@ -16,6 +16,7 @@ import urllib3
 
 from reconciler.clients.kubeconfig import ClusterLogin, new_pool
 from reconciler.errors import ClusterError, FieldCause
+from reconciler.kueue.reading import as_list, as_text, at
 from reconciler.objects import ClusterName
 
 NO_ANSWER = "no answer in time"
@@ -26,6 +27,7 @@ KIND_OF_PATH = re.compile(
     r"(?P<root>/api/v1|/apis/(?P<group_version>[^/]+/[^/]+))(?:/(?:namespaces/[^/]+/(?=[^/]))?(?P<plural>[^/]+))?"
 )
 LONGEST = 60.0
+LONGEST_PAGE = 200
 _EVERYTHING = ""
 log = logging.getLogger("reconciler.clients.kubernetes")
 
@@ -82,7 +84,8 @@ def _name_of(found: Mapping[str, Any]) -> Any:
 
 def _has_kinds(resources: Any) -> bool:
     return isinstance(resources, list) and all(
-        isinstance(entry, dict) and entry.keys() >= {"name", "kind", "namespaced"} for entry in resources
+        isinstance(entry, dict) and "namespaced" in entry and as_text(entry.get("name")) and as_text(entry.get("kind"))
+        for entry in resources
     )
 
 
@@ -109,22 +112,29 @@ def is_not_found(answer: Mapping[str, Any] | None, path: str) -> bool:
     """
     if answer is None or answer.get("kind") != "Status" or answer.get("reason") != "NotFound":
         return False
-    name = (answer.get("details") or {}).get("name", "")
+    name = at(answer, "details", "name")
     return not name or name in unquote(path).split("/")
 
 
 def refusal(cluster: ClusterName, request: str, status: int, body: bytes) -> ClusterError:
-    answer = decoded(body) or {"message": body.decode(errors="replace")}
-    message = str(answer.get("message") or "no message").strip()
+    """The error for a status that is none of success. A gateway writes such answers too, in any form."""
+    answer = decoded(body)
+    message = _page(body) if answer is None else str(answer.get("message") or "no message").strip()
     if status == UNAUTHORIZED:
         message += " (the token or certificate has expired, was revoked, or belongs to another cluster: renew it)"
-    causes = tuple(
-        FieldCause(cause.get("reason", ""), cause.get("field", ""), cause.get("message", ""))
-        for cause in (answer.get("details") or {}).get("causes") or ()
-    )
-    return ClusterError(
-        cluster, f"{request}: {status} {message}", status=status, reason=str(answer.get("reason", "")), causes=causes
-    )
+    causes = tuple(_cause(one) for one in as_list(at(answer, "details", "causes")))
+    reason = as_text(at(answer, "reason"))
+    return ClusterError(cluster, f"{request}: {status} {message}", status=status, reason=reason, causes=causes)
+
+
+def _page(body: bytes) -> str:
+    """The beginning of a page in one line: some are longer than everything else that kfleet says."""
+    text = " ".join(body.decode(errors="replace").split())
+    return f"{text[:LONGEST_PAGE]}…" if len(text) > LONGEST_PAGE else text or "no message"
+
+
+def _cause(cause: Any) -> FieldCause:
+    return FieldCause(*(as_text(at(cause, name)) for name in ("reason", "field", "message")))
 
 
 def cause_of(error: urllib3.exceptions.HTTPError) -> str:

@@ -213,10 +213,14 @@ class ApiServer:
 
     def _listed_versions(self, path: str, answer: Mapping[str, Any]) -> tuple[str, ...]:
         """List the group versions from the older discovery documents, which do not contain the kinds themselves."""
-        if answer.get("kind") == "APIVersions":
-            return tuple(answer["versions"])
-        if answer.get("kind") == "APIGroupList":
-            return tuple(version["groupVersion"] for group in answer["groups"] for version in group["versions"])
+        kind = answer.get("kind")
+        try:
+            if kind == "APIVersions":
+                return tuple(answer["versions"])
+            if kind == "APIGroupList":
+                return tuple(version["groupVersion"] for group in answer["groups"] for version in group["versions"])
+        except (KeyError, TypeError):
+            pass  # a part of such a document says nothing about what is missing in it
         raise self._no_api_server(f"GET {path}: 200")
 
     def kinds(self, api_version: str) -> tuple[ApiKind, ...]:

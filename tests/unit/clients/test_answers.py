@@ -1,0 +1,158 @@
+"""What stands between kfleet and an API server may answer anything: that is a ClusterError, and no defect of ours."""
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.clients.connection import LONGEST_PAGE, Response, Sender, Silence, refusal
+from reconciler.clients.kubeconfig import ClusterLogin
+from reconciler.clients.kubernetes import ApiServer
+from reconciler.clients.recording import KeptAnswer
+from reconciler.errors import ClusterError, FieldCause
+from reconciler.objects import ClusterName
+from reconciler.state.applyset import SetName
+from reconciler.state.observe import probe
+
+HUB = ClusterName("hub")
+PATH = "/api/v1/namespaces/a/secrets/b"
+SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "b", "namespace": "a"}}
+OF_A_GATEWAY = {"code": 14, "message": "no healthy upstream", "details": [{"@type": "google.rpc.ErrorInfo"}]}
+# Parts of what API servers answer, so that many answers are right in almost everything.
+KEYS = st.sampled_from(
+    [
+        "kind",
+        "metadata",
+        "items",
+        "details",
+        "causes",
+        "name",
+        "reason",
+        "message",
+        "groups",
+        "versions",
+        "groupVersion",
+        "version",
+        "resources",
+        "resource",
+        "responseKind",
+        "scope",
+        "namespaced",
+        "continue",
+        "annotations",
+    ]
+)
+WORDS = st.sampled_from(
+    [
+        "Status",
+        "NotFound",
+        "Secret",
+        "SecretList",
+        "APIResourceList",
+        "APIGroupList",
+        "APIVersions",
+        "APIGroupDiscoveryList",
+        "b",
+        "secrets",
+        "v1",
+        "kueue.x-k8s.io/v1beta2",
+    ]
+)
+# A list may go on for ever.
+MOST_ANSWERS = 20
+LEAVES = st.none() | st.booleans() | st.integers(-1, 2) | WORDS
+VALUES = st.recursive(
+    LEAVES, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(KEYS, inner, max_size=5), max_leaves=12
+)
+ANSWERS = st.tuples(st.sampled_from([200, 201, 204, 302, 401, 403, 404, 409, 422, 500, 502]), VALUES)
+REQUESTS: tuple[Callable[[ApiServer], Any], ...] = (
+    lambda port: port.find(PATH),
+    lambda port: port.find("/apis/kueue.x-k8s.io/v1beta2/clusterqueues/b"),
+    lambda port: list(port.list("/api/v1/secrets")),
+    lambda port: port.discover(),
+    lambda port: port.apply(SECRET),
+    lambda port: port.create(SECRET),
+    lambda port: port.delete(PATH, uid="u"),
+    lambda port: probe(port, SetName("test", "kueue-system")),
+)
+
+
+class Gateway:
+    """What stands before an API server, and has these answers for whatever it is asked, one after the other."""
+
+    is_read_only = False
+    cluster, silence, access = HUB, Silence(timedelta()), ClusterLogin("https://hub", "")
+
+    def __init__(self, *answers: tuple[int, Any]) -> None:
+        self._answers, self._sent = answers, 0
+
+    def close(self) -> None:
+        pass
+
+    def apart(self, _timeout: timedelta) -> Sender:
+        return self
+
+    def as_user(self, _token: str) -> Sender:
+        return self
+
+    def send(self, _method: str, _path: str, _headers: Mapping[str, str], _body: bytes | None) -> Response:
+        status, body = self._answers[self._sent % len(self._answers)] if self._sent < MOST_ANSWERS else (502, None)
+        self._sent += 1
+        return KeptAnswer(status, json.dumps(body).encode())
+
+
+def behind(*answers: tuple[int, Any]) -> ApiServer:
+    return ApiServer(HUB, Gateway.access, connection=Gateway(*answers))
+
+
+@pytest.mark.parametrize("ask", REQUESTS)
+@given(st.lists(ANSWERS, min_size=1, max_size=3))
+def test_whatever_is_answered_is_an_answer_or_a_cluster_error(
+    ask: Callable[[ApiServer], Any], answers: list[tuple[int, Any]]
+) -> None:
+    with suppress(ClusterError):
+        ask(behind(*answers))
+
+
+@pytest.mark.parametrize(
+    "details", [OF_A_GATEWAY["details"], "no healthy upstream", 14, {"causes": "none"}, {"causes": [1]}]
+)
+def test_error_of_a_gateway_is_reported_in_its_words(details: Any) -> None:
+    with pytest.raises(ClusterError) as raised:
+        behind((503, OF_A_GATEWAY | {"details": details})).find(PATH)
+    assert raised.value.problem == f"GET {PATH}: 503 no healthy upstream"
+    assert (raised.value.status, raised.value.reason) == (503, "")
+
+
+@pytest.mark.parametrize(
+    "page", [{"kind": "APIGroupList"}, {"kind": "APIGroupList", "groups": [{}]}, {"kind": "APIVersions"}]
+)
+def test_part_of_a_list_of_groups_does_not_say_that_a_kind_is_not_served(page: Any) -> None:
+    with pytest.raises(ClusterError, match="does not answer like an API server") as raised:
+        behind((404, "404 page not found"), (200, page)).find("/apis/kueue.x-k8s.io/v1beta2/clusterqueues/b")
+    assert raised.value.status != 404
+
+
+def test_causes_of_an_api_server_are_read() -> None:
+    cause = {"reason": "FieldManagerConflict", "field": ".spec.x", "message": 'conflict with "robot"'}
+    body = {"kind": "Status", "reason": "Conflict", "message": "no", "details": {"causes": [cause, {"field": ".a"}]}}
+    found = refusal(HUB, "PATCH x", 409, json.dumps(body).encode())
+    assert found.causes == (FieldCause(**cause), FieldCause("", ".a", ""))
+    assert found.causes[0].manager == "robot"
+
+
+@pytest.mark.parametrize(
+    ("body", "said"), [(b"", "no message"), (b"<html>\n <b>Bad</b>\n</html>", "<html> <b>Bad</b> </html>")]
+)
+def test_page_of_a_gateway_is_one_line(body: bytes, said: str) -> None:
+    assert refusal(HUB, "GET x", 502, body).problem == f"GET x: 502 {said}"
+
+
+def test_long_page_of_a_gateway_is_cut() -> None:
+    problem = refusal(HUB, "GET x", 502, b"<p>sorry</p>" * 10_000).problem
+    assert problem.startswith("GET x: 502 <p>sorry</p>") and problem.endswith("…") and len(problem) < LONGEST_PAGE + 20
