@@ -107,10 +107,14 @@ def _try_refused(walk: Walk, changed: Wanted, how: str, problem: str) -> None:
     walk.heal()
     walk.write(changed)
     if walk.controller is None:
+        sent = walk.count_requests()
         code, text = walk.kfleet("apply", *HASTY)
         walk.say(f"apply {how}: exit {code}")
         if code != 3 or problem not in text:
             walk.recorder.report(f"apply {how}: exit {code}\n{text}")
+        written = [one for one in walk.written_since(sent) if "/leases" not in one]
+        if problem == ANOTHER_MANAGER and written:  # the other problems are about some clusters only
+            walk.recorder.report(f"apply {how} was refused, and wrote: {written[:3]}")
     else:
         time.sleep(5)
         walk.say(f"for a moment git was {how}")

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import time
+from collections.abc import Mapping
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -109,14 +110,11 @@ class Walk:
             self.recorder.report(f"apply ended with exit {code}:\n{text}")
 
     def plan(self) -> None:
-        before = {cluster: proxy.requests.copy() for cluster, proxy in self.proxies.items()}
+        before = self.count_requests()
         code, text = self.kfleet("plan", "--cluster-timeout", "3")
         self.say(f"plan: exit {code}")
-        for cluster, proxy in self.proxies.items():
-            sent = proxy.requests[len(before[cluster]) :]
-            writes = [one for one in sent if not one.startswith("GET") and not any(part in one for part in QUESTIONS)]
-            if writes:
-                self.recorder.report(f"plan wrote to {cluster}: {writes[:3]}")
+        if written := self.written_since(before):
+            self.recorder.report(f"plan wrote: {written[:3]}")
         if "Traceback" in text:
             self.recorder.report(f"plan: {text}")
 
@@ -265,6 +263,19 @@ class Walk:
         self.say(f"wait {seconds:.1f} s")
 
     # Parts of steps
+
+    def count_requests(self) -> Mapping[str, int]:
+        """How many requests of kfleet each cluster has had."""
+        return {cluster: len(proxy.requests) for cluster, proxy in self.proxies.items()}
+
+    def written_since(self, before: Mapping[str, int]) -> list[str]:
+        """What kfleet has written since then, with its cluster. No fault may have been made meanwhile."""
+        sent = ((cluster, one) for cluster, proxy in self.proxies.items() for one in proxy.requests[before[cluster] :])
+        return [
+            f"{cluster}: {one}"
+            for cluster, one in sent
+            if not one.startswith("GET") and not any(part in one for part in QUESTIONS)
+        ]
 
     def next_name(self) -> str:
         self.number += 1
