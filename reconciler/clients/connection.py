@@ -102,7 +102,7 @@ def is_list(found: Mapping[str, Any]) -> bool:
 
 def _has_name(item: Any) -> bool:
     metadata = item.get("metadata") if isinstance(item, dict) else None
-    return isinstance(metadata, dict) and bool(metadata.get("name"))
+    return isinstance(metadata, dict) and bool(as_text(metadata.get("name")))
 
 
 def is_not_found(answer: Mapping[str, Any] | None, path: str) -> bool:

@@ -70,16 +70,22 @@ VALUES = st.recursive(
     LEAVES, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(KEYS, inner, max_size=5), max_leaves=12
 )
 ANSWERS = st.tuples(st.sampled_from([200, 201, 204, 302, 401, 403, 404, 409, 422, 500, 502]), VALUES)
-REQUESTS: tuple[Callable[[ApiServer], Any], ...] = (
-    lambda port: port.find(PATH),
-    lambda port: port.find("/apis/kueue.x-k8s.io/v1beta2/clusterqueues/b"),
-    lambda port: list(port.list("/api/v1/secrets")),
-    lambda port: port.discover(),
-    lambda port: port.apply(SECRET),
-    lambda port: port.create(SECRET),
-    lambda port: port.delete(PATH, uid="u"),
-    lambda port: probe(port, SetName("test", "kueue-system")),
+# Each request, with the names of what it has found.
+REQUESTS: tuple[Callable[[ApiServer], list[Any]], ...] = (
+    lambda port: names(port.find(PATH)),
+    lambda port: names(port.find("/apis/kueue.x-k8s.io/v1beta2/clusterqueues/b")),
+    lambda port: names(*port.list("/api/v1/secrets")),
+    lambda port: [None for _ in port.discover()],
+    lambda port: [kind.plural for kind in port.kinds("kueue.x-k8s.io/v1beta2")],
+    lambda port: names(port.apply(SECRET)),
+    lambda port: names(port.create(SECRET)),
+    lambda port: [port.patch(PATH, {})["metadata"]["name"]],
+    lambda port: [gap.why for gap in probe(port, SetName("test", "kueue-system")).gaps],
 )
+
+
+def names(*found: Mapping[str, Any] | None) -> list[Any]:
+    return [one["metadata"]["name"] for one in found if one is not None]
 
 
 class Gateway:
@@ -113,10 +119,12 @@ def behind(*answers: tuple[int, Any]) -> ApiServer:
 @pytest.mark.parametrize("ask", REQUESTS)
 @given(st.lists(ANSWERS, min_size=1, max_size=3))
 def test_whatever_is_answered_is_an_answer_or_a_cluster_error(
-    ask: Callable[[ApiServer], Any], answers: list[tuple[int, Any]]
+    ask: Callable[[ApiServer], list[Any]], answers: list[tuple[int, Any]]
 ) -> None:
+    found: list[Any] = []
     with suppress(ClusterError):
-        ask(behind(*answers))
+        found = ask(behind(*answers))
+    assert all(one is None or (isinstance(one, str) and one) for one in found)
 
 
 @pytest.mark.parametrize(
