@@ -14,7 +14,7 @@ from reconciler.diff.record import diff_record
 from reconciler.diff.text import diff_markdown, diff_text
 from reconciler.errors import ExitCode
 from reconciler.objects import Manifest, Ref
-from reconciler.pipeline.load import Revision, Source
+from reconciler.pipeline.load import Revision, Source, located
 from reconciler.pipeline.render import render_offline
 from reconciler.pipeline.revisions import Range, diff_revisions
 
@@ -78,7 +78,7 @@ def diff(
     read_observed = partial(_observed, capacity) if capacity else None
     # A file with the capacity alone says nothing about jobs.
     world = recording if recording and recording.clusters else None
-    found = diff_revisions(Source(repo, "", path, overlay), Range(base, head, is_exact), world, read_observed)
+    found = diff_revisions(located(Source(repo, "", path, overlay)), Range(base, head, is_exact), world, read_observed)
     click.secho(f"{found.base} -> {found.head}", dim=True, err=True)
     if output == "json":
         click.echo(json.dumps(diff_record(found, overlay), indent=2))

@@ -12,7 +12,7 @@ from reconciler.capacity.codec import read_look
 from reconciler.capacity.model import ObservedCapacity
 from reconciler.errors import EdgeError
 from reconciler.lint.model import Severity
-from reconciler.pipeline.load import Revision, Source, accepted, load_files, read_files
+from reconciler.pipeline.load import Revision, Source, accepted, load_files, located, read_files
 from reconciler.snapshot.recording import Recording, unpacked
 from reconciler.spec.files import FleetFiles
 
@@ -68,7 +68,7 @@ def _with_options(command: Callable[..., Any], default: str) -> Callable[..., An
 
     @wraps(command)
     def with_source(*, repo: str, revision: str, path: str, overlay: str, **others: Any) -> Any:
-        return command(source=Source(repo, revision, path, overlay), **others)
+        return command(source=located(Source(repo, revision, path, overlay)), **others)
 
     decorated: Callable[..., Any] = with_source
     for option in reversed((_REPO, revision, *_PLACE)):

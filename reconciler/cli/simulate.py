@@ -19,7 +19,7 @@ from reconciler.errors import ExitCode
 from reconciler.objects import ClusterName, Manifest
 from reconciler.pipeline.capacity import ObserveOptions
 from reconciler.pipeline.line import WITHOUT_PREFLIGHT, observe_and_render, plan_fleet
-from reconciler.pipeline.load import Revision, Source
+from reconciler.pipeline.load import Revision, Source, located
 from reconciler.pipeline.objects import observe_fleet_objects
 from reconciler.pipeline.observe import Connections
 from reconciler.plan.model import Plan
@@ -159,7 +159,7 @@ def simulate(repo: str, path: str, overlay: str, **options: Any) -> int:
     chosen = _Options(**options)
     if chosen.is_until_admitted and not chosen.files:
         raise click.UsageError("--until-admitted is about the jobs of --submit")
-    simulation = _simulated(Source(repo, chosen.head, path, overlay), chosen)
+    simulation = _simulated(located(Source(repo, chosen.head, path, overlay)), chosen)
     _print(simulation, chosen.output)
     return ExitCode.OK if simulation.is_settled and not simulation.unknown else ExitCode.INCOMPLETE
 

@@ -1,9 +1,10 @@
 """Stage 1: the files of one revision become a Revision. No cluster is asked."""
 
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from reconciler.clients.git import Repository, is_repository, is_url, open_repository
+from reconciler.clients.git import HERE, Repository, is_repository, is_url, open_repository
 from reconciler.clients.working_tree import read_folder
 from reconciler.errors import GitError, RefusedError, SpecError
 from reconciler.lint.model import Finding, Severity
@@ -47,6 +48,24 @@ class Revision:
         return tuple(finding for finding in self.findings if finding.severity is Severity.ERROR)
 
 
+def located(source: Source) -> Source:
+    """The same source with its path as git has it, which counts from the top of the repository.
+
+    A path counts from the current folder where that has it, as for any other command; an absolute one is a folder of
+    the repository around it. What lies in no repository stays as it is.
+    """
+    folder = Path(os.path.normpath(Path.cwd() / source.path))
+    top = _top_of(folder) if source.repo == HERE and folder.is_dir() else None
+    if top is None or not is_repository(str(top)):
+        return source
+    repo = HERE if top == _top_of(Path.cwd()) else str(top)
+    return replace(source, repo=repo, path=folder.relative_to(top).as_posix())
+
+
+def _top_of(folder: Path) -> Path | None:
+    return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
+
+
 def load(source: Source) -> Revision:
     return accepted(load_files(read_files(source), source.overlay), source)
 
@@ -79,9 +98,8 @@ def committed(source: Source) -> Source:
     if source.revision or is_url(source.repo):
         return source
     if Path(source.path).is_absolute() or not is_repository(source.repo):
-        raise RefusedError(
-            f"{source.repo}: is not a git repository, so there is no commit to apply; see --working-tree"
-        )
+        folder = Path(source.repo) / source.path
+        raise RefusedError(f"{folder}: is not in a git repository, so there is no commit to apply; see --working-tree")
     with open_repository(source.repo) as repository:
         for folder in (source.path, overlays_beside(source.path)):
             if repository.is_dirty(folder):

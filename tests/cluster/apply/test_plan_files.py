@@ -176,7 +176,7 @@ def test_apply_refuses_uncommitted_files(live_fleet: LiveFleet) -> None:
 def test_apply_refuses_a_folder_that_is_not_a_repository(live_fleet: LiveFleet) -> None:
     live_fleet.write(flavor(live_fleet.name))
     answer = live_fleet.apply()
-    assert answer.code == 3 and "is not a git repository, so there is no commit to apply" in answer.err
+    assert answer.code == 3 and "is not in a git repository, so there is no commit to apply" in answer.err
     assert live_fleet.plan().actions == {f"worker1/ResourceFlavor/{live_fleet.name}": "create"}
     assert live_fleet.members() == {}
 

@@ -139,7 +139,7 @@ def test_folder_in_a_repository_is_read_as_the_folder_that_it_is(tmp_path: Path,
     assert cli.execute(["render", "--repo", str(inner.parent), "--cluster", "hub"]) == 1
     assert "there are: one" in capsys.readouterr().err
     assert cli.execute(["apply", "--repo", str(inner.parent)]) == 3
-    assert "is not a git repository, so there is no commit to apply" in capsys.readouterr().err
+    assert "is not in a git repository, so there is no commit to apply" in capsys.readouterr().err
 
 
 def test_validate_reports_two_tenants_with_one_local_queue_once(fleet_folder: Path, capsys: Capture) -> None:
