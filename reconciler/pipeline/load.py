@@ -98,8 +98,8 @@ def committed(source: Source) -> Source:
     if source.revision or is_url(source.repo):
         return source
     if Path(source.path).is_absolute() or not is_repository(source.repo):
-        folder = Path(source.repo) / source.path
-        raise RefusedError(f"{folder}: is not in a git repository, so there is no commit to apply; see --working-tree")
+        place = Path(source.repo) / source.path
+        raise RefusedError(f"{place}: is not in a git repository, so there is no commit to apply; see --working-tree")
     with open_repository(source.repo) as repository:
         for folder in (source.path, overlays_beside(source.path)):
             if repository.is_dirty(folder):

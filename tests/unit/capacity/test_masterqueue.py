@@ -245,6 +245,15 @@ def test_label_that_the_policy_does_not_name_is_not_on_the_flavor_of_a_pool() ->
     assert manifest_of(desired, "hub/ResourceFlavor/main-nats-cnaf")["metadata"]["labels"] == {"site": "cnaf"}
 
 
+def test_pool_keeps_a_taint_of_our_key_with_another_effect() -> None:
+    """As kueue-nats does; only the very taint that every pool gets is not doubled."""
+    own = {"key": "virtual-node.interlink/no-schedule", "value": "true", "effect": "NoSchedule"}
+    stronger = {**own, "effect": "NoExecute"}
+    desired = desired_with(pool("cnaf", taints=({**own, "value": "other"}, stronger)))
+    taints = manifest_of(desired, "hub/ResourceFlavor/main-nats-cnaf")["spec"]["nodeTaints"]
+    assert taints == [own, stronger]
+
+
 def test_origin_of_a_queue_says_nothing_of_a_password() -> None:
     origins = set()
     for word in ("p", "hunter2"):
