@@ -122,6 +122,19 @@ def _commands(spec: Mapping[str, Any]) -> Step:
     return _each_container(spec, moved, note)
 
 
+def _capabilities(spec: Mapping[str, Any]) -> Step:
+    """v1alpha2 has the security context of Kubernetes."""
+
+    def moved(container: Mapping[str, Any]) -> Mapping[str, Any]:
+        context = as_map(container.get("securityContext"))
+        if "addCapabilities" not in context:
+            return container
+        added = {"capabilities": {"add": context["addCapabilities"]}} if context["addCapabilities"] else {}
+        return {**container, "securityContext": {**added, **_without(context, "addCapabilities")}}
+
+    return _each_container(spec, moved, "securityContext.addCapabilities is called capabilities.add now")
+
+
 def _volumes(spec: Mapping[str, Any]) -> Step:
     """Volumes on the host were declared for all containers; now each container says what it mounts."""
     declared = as_map(spec.get("volumes"))
@@ -170,7 +183,14 @@ def _without_old(container: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**kept, **below}
 
 
-_STEPS: tuple[Callable[[Mapping[str, Any]], Step], ...] = (_quiet, _options, _commands, _volumes, _unneeded)
+_STEPS: tuple[Callable[[Mapping[str, Any]], Step], ...] = (
+    _quiet,
+    _options,
+    _commands,
+    _capabilities,
+    _volumes,
+    _unneeded,
+)
 
 
 def _each_container(

@@ -51,6 +51,12 @@ def test_options_of_the_cluster_are_translated(old: Document, new: Document) -> 
         ({"fluxOptionFlags": "-ompi", "fluxLogLevel": 7}, {}, {"optionFlags": "-ompi", "logLevel": 7}),
         ({"cores": 4, "diagnostics": True, "fluxUser": {"name": "ada"}}, {}, {}),
         (
+            {"securityContext": {"privileged": True, "addCapabilities": ["SYS_ADMIN"]}},
+            {"securityContext": {"privileged": True, "capabilities": {"add": ["SYS_ADMIN"]}}},
+            {},
+        ),
+        ({"securityContext": {"privileged": True}}, {"securityContext": {"privileged": True}}, {}),
+        (
             {"existingVolumes": {"data": {"path": "/data", "claimName": "disk"}}},
             {"volumes": {"data": {"path": "/data", "claimName": "disk"}}},
             {},
