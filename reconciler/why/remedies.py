@@ -1,6 +1,7 @@
 """What would let a waiting workload in, and what it lacks, by the arithmetic of admission."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from reconciler.admission.fit import shown
 from reconciler.admission.model import PodSet, Remedy, Submission, Verdict
@@ -13,11 +14,19 @@ from reconciler.objects import Manifest
 from reconciler.why.index import ClusterIndex, address_of, title_of, uid_of
 from reconciler.why.model import State, StoryReason
 
+MOST_AHEAD = 20
+
 
 def find_remedies(index: ClusterIndex, workload: Manifest) -> tuple[Remedy, ...]:
-    """Return what would let a pending workload in; nothing if it fits, or if more than quota is wrong."""
-    case = _case(index, workload, _holders(index, workload))
-    return find_for_case(case) if case else ()
+    """Return what would let a pending workload in; nothing if it fits, or if more than quota is wrong.
+
+    Nothing either if too many others are ahead of it, or an unknown number.
+    """
+    case, place = _case(index, workload, _holders(index, workload)), index.places.get(address_of(workload))
+    if case is None or place is None or place.position - 1 > MOST_AHEAD:
+        return ()
+    ahead = index.lines[place.queue][: place.position - 1]
+    return find_for_case(replace(case, ahead=tuple(map(submission_of, ahead))))
 
 
 def shortage(index: ClusterIndex, workload: Manifest) -> StoryReason | None:

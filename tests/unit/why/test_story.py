@@ -175,6 +175,44 @@ def test_smallest_remedies_are_a_job_that_ends_and_an_amount_of_quota() -> None:
     assert story.flavors == ("default: cpu 4 requested, 2 free of 8",)
 
 
+def remedies_behind(*ahead: Document, used: str, strategy: str = "BestEffortFIFO") -> list[str]:
+    """What would let a job of 2 cpus in, behind these others."""
+    queues = with_queue(used_queue(used, queueingStrategy=strategy))
+    others = [running("one", "1"), running("rest", str(int(used) - 1))]
+    mine = queued("mine", more_needed("2"), cpu="2", created=9)
+    return [one.text for one in story_of(alone(mine, *others, *ahead, queues=queues), "job-mine").remedies]
+
+
+@pytest.mark.parametrize("strategy", ["BestEffortFIFO", "StrictFIFO"])
+def test_remedy_is_also_enough_for_those_that_the_queue_tries_first(strategy: str) -> None:
+    more = "{} more cpu of nominal quota in flavor default of queue batch on only"
+    assert remedies_behind(used="7", strategy=strategy)[1:] == [more.format(1)]
+    first = queued("first", more_needed("3"), cpu="3", created=1)
+    # With one more, the other one does not fit, so only a strict queue keeps it from this job.
+    wanted = {"BestEffortFIFO": 1, "StrictFIFO": 4}[strategy]
+    assert remedies_behind(first, used="7", strategy=strategy)[-1] == more.format(wanted)
+    first = queued("first", more_needed("2"), cpu="2", created=1)
+    assert remedies_behind(first, used="7", strategy=strategy) == [
+        "Job/team/rest of queue batch on only ends",
+        more.format(3),
+    ]
+
+
+def test_job_that_a_strict_queue_keeps_back_has_remedies_although_it_would_fit() -> None:
+    first = queued("first", more_needed("2"), cpu="4", created=1)
+    assert remedies_behind(first, used="6", strategy="StrictFIFO") == [
+        "Job/team/rest of queue batch on only ends",
+        "4 more cpu of nominal quota in flavor default of queue batch on only",
+    ]
+    assert remedies_behind(first, used="6") == []
+
+
+def test_nothing_is_said_of_a_job_behind_very_many() -> None:
+    ahead = [queued(f"n{number}", more_needed("2"), cpu="2", created=1) for number in range(21)]
+    assert remedies_behind(*ahead[:20], used="7")
+    assert remedies_behind(*ahead, used="7") == []
+
+
 def test_remedy_names_the_jobs_that_have_to_end_together() -> None:
     mine, others = queued("mine", more_needed("8"), cpu="8"), [running("a", "4"), running("b", "4")]
     story = story_of(alone(mine, *others, queues=with_queue(used_queue("8"))), "job-mine")
