@@ -11,7 +11,7 @@ from reconciler.apply.retry import RetryPolicy, with_retries
 from reconciler.clients.protocols import ClusterClient
 from reconciler.errors import ClusterError
 from reconciler.kubestellar.model import PlacementStep, Write
-from reconciler.multikueue.token import with_token
+from reconciler.multikueue.model import with_token
 from reconciler.objects import ClusterName, Manifest, Ref, TokenRequestSpec
 from reconciler.plan.model import Action, Change, ClusterOutcome, ClusterPlan, Outcome, Plan, Reason, Tell
 

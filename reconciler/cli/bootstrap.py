@@ -15,7 +15,7 @@ from reconciler.errors import ClusterError, EdgeError
 from reconciler.kueue.configuration import KueueSettings
 from reconciler.kueue.frameworks import FRAMEWORKS
 from reconciler.kueue.structure import problem_of_name
-from reconciler.multikueue.token import KEY, read_credential, with_token
+from reconciler.multikueue.model import KEY, read_credential, with_token
 from reconciler.objects import ApiEndpoint, ClusterName, Manifest, TokenRequestSpec
 from reconciler.plan.rbac import (
     ACCOUNT,

@@ -11,8 +11,8 @@ from reconciler.cli.options import commit_options, load_or_stop, quiet_option, s
 from reconciler.cli.output import paint, verbose_option
 from reconciler.cli.planning import opened, plan_shown
 from reconciler.errors import ExitCode
+from reconciler.multikueue.model import SeenCredential
 from reconciler.multikueue.observe import sent_workers
-from reconciler.multikueue.token import SeenCredential
 from reconciler.objects import ClusterName
 from reconciler.pipeline.apply import apply_objects, writing
 from reconciler.pipeline.capacity import ObserveOptions

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from reconciler.multikueue.token import SeenCredential
+from reconciler.multikueue.model import SeenCredential
 from reconciler.objects import ApiEndpoint, ClusterName, Gap, Manifest, Ref
 from reconciler.snapshot.model import ClusterObjects, FleetObjects, KindKey
 from reconciler.spec.enums import Role

@@ -11,10 +11,10 @@ from typing import Any
 
 from reconciler.kueue.configuration import assumed_settings
 from reconciler.kueue.frameworks import worker_rules
-from reconciler.multikueue.model import Links
-from reconciler.multikueue.token import (
+from reconciler.multikueue.model import (
     ORIGIN,
     ROLE_LABEL,
+    Links,
     SeenCredential,
     reason_to_issue,
     role_name,

@@ -23,9 +23,18 @@ from reconciler.kueue.reading import ORIGIN as COPIES
 from reconciler.kueue.reading import as_list, as_text, at
 from reconciler.kueue_config.model import FAILED, PREVIOUS, short_name
 from reconciler.kueue_config.observe import DEPLOYMENT, arguments_of, find_configuration, release_of
-from reconciler.multikueue.model import ClusterFacts, Links, Permission, WorkerRemovals
+from reconciler.multikueue.model import (
+    ORIGIN,
+    ROLE_LABEL,
+    ClusterFacts,
+    Links,
+    Permission,
+    SeenCredential,
+    WorkerRemovals,
+    read_credential,
+    role_name,
+)
 from reconciler.multikueue.observe_removal import ROLES, count_copies, list_canonical
-from reconciler.multikueue.token import ORIGIN, ROLE_LABEL, SeenCredential, read_credential, role_name
 from reconciler.objects import IDENTITY, ClusterName, Gap, Manifest
 from reconciler.spec.enums import Dispatch, Role
 from reconciler.spec.model import Cluster, FleetSpec

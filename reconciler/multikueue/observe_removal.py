@@ -10,9 +10,15 @@ from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.kinds import MULTIKUEUE_CONTROLLER
 from reconciler.kueue.reading import ORIGIN, as_list, as_map, as_text, at
 from reconciler.kueue.workloads import has_begun, has_condition, holding_count, is_stopped
-from reconciler.multikueue.model import ConfigMembership, FormerJobs, RemovedCluster, WorkerRemovals
-from reconciler.multikueue.token import ORIGIN as ROLE_ORIGIN
-from reconciler.multikueue.token import ROLE_LABEL, role_name
+from reconciler.multikueue.model import ORIGIN as ROLE_ORIGIN
+from reconciler.multikueue.model import (
+    ROLE_LABEL,
+    ConfigMembership,
+    FormerJobs,
+    RemovedCluster,
+    WorkerRemovals,
+    role_name,
+)
 from reconciler.objects import ClusterName, Manifest
 from reconciler.spec.model import Cluster
 

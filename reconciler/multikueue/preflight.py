@@ -20,8 +20,7 @@ from reconciler.kueue.kinds import (
     parse_version,
 )
 from reconciler.kueue.reading import as_list, as_map, as_text, at
-from reconciler.multikueue.model import Links, ManagedClusters
-from reconciler.multikueue.token import KEY, role_name
+from reconciler.multikueue.model import KEY, Links, ManagedClusters, role_name
 from reconciler.objects import Check, ClusterName, Manifest, PreflightIssue, Ref
 from reconciler.render.model import Desired
 from reconciler.spec.model import Cluster, FleetSpec

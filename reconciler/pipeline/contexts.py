@@ -12,7 +12,7 @@ from reconciler.importer.model import ObservedContexts, StoredVersions
 from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.kinds import GROUP, KINDS, Kind
 from reconciler.kueue.reading import as_list, as_map, as_text, at
-from reconciler.multikueue.token import SeenCredential, read_credential
+from reconciler.multikueue.model import SeenCredential, read_credential
 from reconciler.objects import ApiEndpoint, ClusterName, Gap, Manifest
 from reconciler.pipeline.objects import observe_cluster, unreachable
 from reconciler.pipeline.observe import remembering

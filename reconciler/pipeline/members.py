@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from reconciler.clients.protocols import ClusterClient
 from reconciler.errors import ClusterError
-from reconciler.multikueue.token import read_credential
+from reconciler.multikueue.model import read_credential
 from reconciler.objects import ClusterName, Manifest
 from reconciler.spec.members import Members, foreign_members, members_by_secret
 from reconciler.spec.model import FleetSpec

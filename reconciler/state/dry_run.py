@@ -14,8 +14,8 @@ from reconciler.errors import ClusterError, SpecError
 from reconciler.kueue.kinds import GROUP as KUEUE_GROUP
 from reconciler.kueue.kinds import newest_release, parse_version
 from reconciler.kueue.reading import as_map
-from reconciler.multikueue.token import PATH as TOKEN_PATH
-from reconciler.multikueue.token import with_token
+from reconciler.multikueue.model import PATH as TOKEN_PATH
+from reconciler.multikueue.model import with_token
 from reconciler.objects import FIELD_MANAGER, Gap, Manifest, Ref
 from reconciler.render.model import DesiredObject, KueueApi, written
 from reconciler.snapshot.masking import masked_object

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from reconciler.kueue.reading import at
-from reconciler.multikueue.token import read_credential
+from reconciler.multikueue.model import read_credential
 from reconciler.objects import Manifest, Ref
 from reconciler.plan.prune import RELEASED_KINDS, members_of
 from reconciler.spec.enums import CapacitySource

@@ -14,7 +14,7 @@ from reconciler.doctor.text import doctor_markdown, doctor_record, doctor_text
 from reconciler.importer.collect import find_roles
 from reconciler.importer.model import ObservedContexts, StoredVersions
 from reconciler.kueue.kinds import parse_version
-from reconciler.multikueue.token import SeenCredential, Token
+from reconciler.multikueue.model import SeenCredential, Token
 from reconciler.objects import ApiEndpoint, ClusterName, Gap, Manifest
 from tests.builders import cluster_queue, cpu_group, local_queue, native, resource_flavor, workload
 from tests.builders.fleet import Document

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from reconciler.importer.compose import compose
 from reconciler.importer.model import ImportedFleet, ImportRequest, ObservedContexts
-from reconciler.multikueue.token import SeenCredential
+from reconciler.multikueue.model import SeenCredential
 from reconciler.objects import ApiEndpoint, ClusterName, Manifest, group_of
 from reconciler.snapshot.model import ClusterObjects, FleetObjects
 from reconciler.spec.enums import Role

@@ -9,7 +9,7 @@ from reconciler.importer.collect import find_roles
 from reconciler.importer.compose import compose
 from reconciler.importer.model import ImportRequest, ObservedContexts
 from reconciler.importer.text import import_text
-from reconciler.multikueue.token import SeenCredential, Token
+from reconciler.multikueue.model import SeenCredential, Token
 from reconciler.objects import ApiEndpoint, ClusterName
 from tests.builders import cluster_queue, cpu_group, local_queue, native, resource_flavor
 from tests.support import ROOT

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.multikueue.token import SeenCredential, Token, read_credential, reason_to_issue, subject_of, with_token
+from reconciler.multikueue.model import SeenCredential, Token, read_credential, reason_to_issue, subject_of, with_token
 from reconciler.objects import ApiEndpoint, ClusterName, TokenRequestSpec
 from tests import fast_yaml
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from reconciler.kueue.configuration import KueueSettings
 from reconciler.kueue_config.model import SeenConfiguration
-from reconciler.multikueue.model import ClusterFacts, ConfigMembership, Links, WorkerRemovals
-from reconciler.multikueue.token import read_credential
+from reconciler.multikueue.model import ClusterFacts, ConfigMembership, Links, WorkerRemovals, read_credential
 from reconciler.objects import ApiEndpoint, ClusterName
 from reconciler.plan.make import Comparison, make_plan
 from reconciler.plan.model import Plan

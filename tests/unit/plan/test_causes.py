@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from reconciler.kueue.configuration import KueueSettings
-from reconciler.multikueue.model import Links
-from reconciler.multikueue.token import SeenCredential
+from reconciler.multikueue.model import Links, SeenCredential
 from reconciler.objects import ApiEndpoint, ClusterName, Manifest
 from reconciler.plan.model import Cause, Plan
 from reconciler.quantity import parse as quantity

@@ -11,10 +11,9 @@ from jsonschema import Draft202012Validator
 
 from reconciler.kueue.configuration import KueueSettings
 from reconciler.kueue.frameworks import worker_rules
-from reconciler.multikueue.model import ClusterFacts, Links, ManagedClusters, Permission
+from reconciler.multikueue.model import ClusterFacts, Links, ManagedClusters, Permission, SeenCredential, Token
 from reconciler.multikueue.observe import native_workers
 from reconciler.multikueue.preflight import PreflightFacts
-from reconciler.multikueue.token import SeenCredential, Token
 from reconciler.objects import ApiEndpoint, ApiKind, Check, ClusterName, Manifest, PreflightIssue, Ref
 from reconciler.plan.model import Plan
 from reconciler.plan.preflight import run_preflight, unlisted_permissions

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.multikueue.token import with_token
+from reconciler.multikueue.model import with_token
 from reconciler.objects import ApiEndpoint, ClusterName, Gap, TokenRequestSpec
 from reconciler.plan.make import Comparison, make_plan
 from reconciler.plan.model import Action, Change, Plan, Reason, Refusal, Refused

@@ -5,8 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from reconciler.kueue.configuration import KueueSettings
-from reconciler.multikueue.model import Links
-from reconciler.multikueue.token import SeenCredential, Token
+from reconciler.multikueue.model import Links, SeenCredential, Token
 from reconciler.objects import ApiEndpoint, ClusterName
 from reconciler.render.compute import compute_desired
 from reconciler.render.model import Desired, DesiredObject

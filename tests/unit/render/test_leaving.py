@@ -7,9 +7,8 @@ import pytest
 
 from reconciler.kueue.configuration import KueueSettings
 from reconciler.kueue.fields import with_defaults
-from reconciler.multikueue.model import ConfigMembership, Links, RemovedCluster, WorkerRemovals
+from reconciler.multikueue.model import ConfigMembership, Links, RemovedCluster, SeenCredential, Token, WorkerRemovals
 from reconciler.multikueue.observe import linked_workers
-from reconciler.multikueue.token import SeenCredential, Token
 from reconciler.objects import ApiEndpoint, ClusterName, Manifest
 from reconciler.render.compute import compute_desired
 from reconciler.render.model import Desired

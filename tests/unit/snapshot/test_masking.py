@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.multikueue.token import read_credential, with_token
+from reconciler.multikueue.model import read_credential, with_token
 from reconciler.objects import ApiEndpoint, ClusterName, Manifest, TokenRequestSpec
 from reconciler.snapshot.masking import MASKED, MASKED_DATA, masked_body, masked_object, masked_token
 from reconciler.state.values import LAST_APPLIED
