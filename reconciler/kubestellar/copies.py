@@ -12,8 +12,7 @@ from reconciler.clients.access import open_cluster
 from reconciler.clients.kubernetes import ApiServer
 from reconciler.clients.protocols import ClusterClient
 from reconciler.errors import ClusterError
-from reconciler.kubestellar.memory import ANNOTATION, Asked, Listed
-from reconciler.kubestellar.model import QueuedJob
+from reconciler.kubestellar.model import ANNOTATION, Asked, Listed, QueuedJob
 from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.kinds import MULTIKUEUE_CONTROLLER
 from reconciler.kueue.reading import as_list, as_map, as_text, at

@@ -6,8 +6,17 @@ from datetime import UTC, datetime
 from typing import Any
 
 from reconciler.kubestellar.fit import required_terms
-from reconciler.kubestellar.memory import ANNOTATION, read_before, read_end, read_foreign, read_placed
-from reconciler.kubestellar.model import End, JobPodSet, Progress, QueuedJob
+from reconciler.kubestellar.model import (
+    ANNOTATION,
+    End,
+    JobPodSet,
+    Progress,
+    QueuedJob,
+    read_before,
+    read_end,
+    read_foreign,
+    read_placed,
+)
 from reconciler.kueue.reading import as_list, as_map, as_text, at, pod_amounts
 from reconciler.objects import ClusterName, Manifest, Ref
 from reconciler.spec.kubestellar import CLUSTER_LABEL, KNOWN_KINDS, DownsyncKind, check_of, policy_name

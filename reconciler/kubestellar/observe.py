@@ -20,8 +20,19 @@ from reconciler.kubestellar.copies import (
     queues_to_close,
 )
 from reconciler.kubestellar.jobs import current_copy, owner_of, read_combined, read_end_of_copy, read_job, read_progress
-from reconciler.kubestellar.memory import Asked, Former, Listed, find_former, read_before, read_placed
-from reconciler.kubestellar.model import ClusterNodes, End, ObservedPlacements, Progress, QueuedJob
+from reconciler.kubestellar.model import (
+    Asked,
+    ClusterNodes,
+    End,
+    Former,
+    Listed,
+    ObservedPlacements,
+    Progress,
+    QueuedJob,
+    find_former,
+    read_before,
+    read_placed,
+)
 from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.reading import QUEUE_LABEL, as_list, as_map, as_text, at
 from reconciler.kueue.workloads import flavors_of

@@ -6,15 +6,10 @@ from datetime import datetime
 from typing import Any
 
 from reconciler.kubestellar.decide import decide_placements, end_of
-from reconciler.kubestellar.memory import (
+from reconciler.kubestellar.model import (
     ANNOTATION,
     ENDED_ANNOTATION,
     RAN_ANNOTATION,
-    read_originals,
-    write_end,
-    write_memory,
-)
-from reconciler.kubestellar.model import (
     ClusterNodes,
     Decision,
     End,
@@ -26,6 +21,9 @@ from reconciler.kubestellar.model import (
     QueuedJob,
     Verb,
     Write,
+    read_originals,
+    write_end,
+    write_memory,
 )
 from reconciler.kueue.kinds import CANONICAL, GROUP
 from reconciler.kueue.reading import as_list, as_map, as_text, at

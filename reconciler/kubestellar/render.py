@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from reconciler.capacity.quota import Quota, QuotaTable
-from reconciler.kubestellar.memory import ANNOTATION, ENDED_ANNOTATION, RAN_ANNOTATION
+from reconciler.kubestellar.model import ANNOTATION, ENDED_ANNOTATION, RAN_ANNOTATION
 from reconciler.kueue.reading import QUEUE_LABEL, as_map, at
 from reconciler.kueue.workloads import is_stopped
 from reconciler.multikueue.model import WorkerRemovals

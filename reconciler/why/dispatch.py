@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from reconciler.admission.dispatch import CARRIER, sending_of
 from reconciler.kubestellar.jobs import current_copy, read_job, read_progress
-from reconciler.kubestellar.memory import read_end, read_foreign, read_placed
-from reconciler.kubestellar.model import Decision, Progress, Verb
+from reconciler.kubestellar.model import Decision, Progress, Verb, read_end, read_foreign, read_placed
 from reconciler.kueue.kinds import MULTIKUEUE_CONTROLLER
 from reconciler.kueue.reading import ORIGIN, as_list, as_map, as_text, at
 from reconciler.kueue.workloads import has_condition

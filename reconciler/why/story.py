@@ -6,8 +6,7 @@ from reconciler.admission.fit import shown
 from reconciler.admission.model import Remedy, RemedyKind
 from reconciler.admission.nodes import misfit
 from reconciler.admission.remedies import flavor_pairs
-from reconciler.kubestellar.memory import read_placed
-from reconciler.kubestellar.model import Decision
+from reconciler.kubestellar.model import Decision, read_placed
 from reconciler.kueue.health import explain
 from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.quota_tree import NO_QUOTA, FlavorResource, NodeKind, NodeName, QuotaTree, available, potential

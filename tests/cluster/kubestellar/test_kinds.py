@@ -10,8 +10,7 @@ import pytest
 from reconciler.apply.fleet import place_jobs
 from reconciler.apply.retry import RetryPolicy
 from reconciler.clients.kubernetes import ApiServer
-from reconciler.kubestellar.memory import read_placed
-from reconciler.kubestellar.model import ObservedPlacements, QueuedJob
+from reconciler.kubestellar.model import ObservedPlacements, QueuedJob, read_placed
 from reconciler.kubestellar.plan import plan_placements
 from reconciler.objects import Manifest, Ref
 from reconciler.sandbox.fleet import Sandbox

@@ -13,8 +13,7 @@ from reconciler.clients.kubeconfig import ClusterLogin
 from reconciler.clients.kubernetes import ApiServer
 from reconciler.errors import ClusterError
 from reconciler.kubestellar.copies import observe_shape
-from reconciler.kubestellar.memory import ANNOTATION
-from reconciler.kubestellar.model import Verb
+from reconciler.kubestellar.model import ANNOTATION, Verb
 from reconciler.kubestellar.observe import observe_placements
 from reconciler.kubestellar.plan import plan_placements
 from reconciler.objects import ClusterName

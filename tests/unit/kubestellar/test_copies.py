@@ -4,8 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from reconciler.kubestellar.copies import find_closing, find_occupied, queues_to_close
-from reconciler.kubestellar.memory import ANNOTATION, Listed
-from reconciler.kubestellar.model import Placed, QueuedJob
+from reconciler.kubestellar.model import ANNOTATION, Listed, Placed, QueuedJob
 from reconciler.objects import Manifest
 from reconciler.spec.kubestellar import JOB
 from tests.builders import live_queue

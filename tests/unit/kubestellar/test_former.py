@@ -4,8 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.kubestellar.memory import Former, Listed, find_former
-from reconciler.kubestellar.model import Placed
+from reconciler.kubestellar.model import Former, Listed, Placed, find_former
 from reconciler.objects import ClusterName
 from reconciler.spec.kubestellar import JOB
 from tests.unit.kubestellar.queued_jobs import EAST, NOW, WEST, pods, queued_job

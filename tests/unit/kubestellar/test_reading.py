@@ -15,8 +15,7 @@ from reconciler.kubestellar.jobs import (
     read_job,
     read_progress,
 )
-from reconciler.kubestellar.memory import ANNOTATION
-from reconciler.kubestellar.model import End, Placed, Progress
+from reconciler.kubestellar.model import ANNOTATION, End, Placed, Progress
 from reconciler.kueue.reading import amount_of
 from reconciler.objects import ClusterName, Manifest, Ref
 from reconciler.quantity import parse

@@ -4,8 +4,19 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from reconciler.kubestellar.memory import ANNOTATION, read_before, read_end, read_placed
-from reconciler.kubestellar.model import End, ObservedPlacements, Placed, PlacementStep, Progress, QueuedJob, Verb
+from reconciler.kubestellar.model import (
+    ANNOTATION,
+    End,
+    ObservedPlacements,
+    Placed,
+    PlacementStep,
+    Progress,
+    QueuedJob,
+    Verb,
+    read_before,
+    read_end,
+    read_placed,
+)
 from reconciler.kubestellar.plan import plan_placements
 from reconciler.objects import Ref
 from reconciler.plan.make import Comparison, make_plan

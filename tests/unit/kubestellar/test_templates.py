@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.kubestellar.memory import ANNOTATION, read_originals, read_placed, write_memory
-from reconciler.kubestellar.model import JobPodSet, Placed
+from reconciler.kubestellar.model import ANNOTATION, JobPodSet, Placed, read_originals, read_placed, write_memory
 from reconciler.kubestellar.plan import at_path, find_templates, merged, pods_of, wanted_fields
 from reconciler.objects import Manifest
 from reconciler.spec.kubestellar import JOB, KNOWN_KINDS, DownsyncKind

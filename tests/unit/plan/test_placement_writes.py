@@ -3,8 +3,15 @@
 from dataclasses import replace
 from typing import Any
 
-from reconciler.kubestellar.memory import read_originals
-from reconciler.kubestellar.model import ObservedPlacements, PlacementStep, Progress, QueuedJob, Verb, Write
+from reconciler.kubestellar.model import (
+    ObservedPlacements,
+    PlacementStep,
+    Progress,
+    QueuedJob,
+    Verb,
+    Write,
+    read_originals,
+)
 from reconciler.kubestellar.plan import plan_placements
 from reconciler.objects import Ref
 from tests.unit.kubestellar.queued_jobs import EAST, HUB, node, placed, placement_look, placement_spec, pods, queued_job
