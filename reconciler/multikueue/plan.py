@@ -10,8 +10,7 @@ from reconciler.plan.servers import NOT_SHARED, SharedServers
 from reconciler.render.model import Leaving
 from reconciler.spec.model import FleetSpec
 from reconciler.spec.places import downsynced_by
-from reconciler.state.applyset import Inventory
-from reconciler.state.cluster_memory import Addresses, addresses_of, digest_of
+from reconciler.state.applyset import Addresses, Inventory, addresses_of, digest_of
 from reconciler.state.model import ClusterView
 
 

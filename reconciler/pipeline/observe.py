@@ -31,8 +31,7 @@ from reconciler.snapshot.replay import masked_answers
 from reconciler.spec.enums import Role
 from reconciler.spec.model import Cluster, FleetSpec
 from reconciler.spec.places import home_cluster
-from reconciler.state.applyset import MEMBER_LABEL, Inventory, SetName
-from reconciler.state.cluster_memory import remembered_cluster
+from reconciler.state.applyset import MEMBER_LABEL, Inventory, SetName, remembered_cluster
 from reconciler.state.model import ClusterView
 from reconciler.state.observe import Probe, probe_clusters, read_inventory
 

@@ -9,8 +9,7 @@ from reconciler.kubestellar.model import PlacementStep
 from reconciler.kueue_config.model import Rollout
 from reconciler.objects import ClusterName, Gap, Manifest, PreflightIssue, Ref, TokenRequestSpec
 from reconciler.spec.files import SpecSource
-from reconciler.state.applyset import Inventory, SetName
-from reconciler.state.cluster_memory import Addresses
+from reconciler.state.applyset import Addresses, Inventory, SetName
 
 
 class Action(StrEnum):

@@ -23,8 +23,7 @@ from reconciler.kueue_config.model import Rollout
 from reconciler.plan.model import Action, Change, Outcome, Reason
 from reconciler.spec.files import SpecSource
 from reconciler.spec.model import AccessSpec
-from reconciler.state.applyset import Inventory
-from reconciler.state.cluster_memory import Address
+from reconciler.state.applyset import Address, Inventory
 from tests.unit.apply.changes import HUB, change, part, ref
 
 ROLLOUT = Rollout("queues", "kueue-config", "kueue", "new", "old", "7", "patch")

@@ -5,8 +5,7 @@ import pytest
 from reconciler.objects import ClusterName
 from reconciler.pipeline.observe import why_unopened
 from reconciler.spec.model import AccessSpec
-from reconciler.state.applyset import Inventory
-from reconciler.state.cluster_memory import Address
+from reconciler.state.applyset import Address, Inventory
 from tests.unit.plan.paper_clusters import HUB_AND_EAST, PaperClusters, parse, view_of
 
 HUB = ClusterName("hub")

@@ -17,8 +17,7 @@ from reconciler.snapshot.model import NOTHING_SEEN, Observations
 from reconciler.spec.files import FleetFiles
 from reconciler.spec.model import AccessSpec, Cluster, FleetSpec
 from reconciler.spec.parse import parse_fleet
-from reconciler.state.applyset import Inventory, SetName
-from reconciler.state.cluster_memory import Address, remembered_cluster
+from reconciler.state.applyset import Address, Inventory, SetName, remembered_cluster
 from reconciler.state.dry_run import compare
 from reconciler.state.manual_edits import unnamed_fields, without
 from reconciler.state.model import ClusterView, Prediction

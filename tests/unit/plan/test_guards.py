@@ -15,8 +15,7 @@ from reconciler.snapshot.model import Observations, Pool, PoolKey
 from reconciler.spec.files import SpecSource
 from reconciler.spec.kubestellar import CHECK_CONTROLLER
 from reconciler.spec.model import AccessSpec, FleetSpec
-from reconciler.state.applyset import Inventory, SetName, parent_manifest, read_parent
-from reconciler.state.cluster_memory import Address
+from reconciler.state.applyset import Address, Inventory, SetName, parent_manifest, read_parent
 from reconciler.state.queues import HOLD
 from tests.builders import cluster_document, flavor, fleet_document, queue, quota
 from tests.unit.plan.paper_clusters import HUB, HUB_AND_EAST, PaperClusters, applied_clusters, parse, plan_of, view_of

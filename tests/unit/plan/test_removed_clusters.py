@@ -8,8 +8,7 @@ from reconciler.plan.model import Action, Plan, Reason, Refused
 from reconciler.plan.record import plan_record
 from reconciler.report.text import plan_text
 from reconciler.spec.model import AccessSpec
-from reconciler.state.applyset import Inventory
-from reconciler.state.cluster_memory import Address, digest_of
+from reconciler.state.applyset import Address, Inventory, digest_of
 from tests.builders import cluster_document
 from tests.unit.plan.paper_clusters import (
     HUB_AND_EAST,

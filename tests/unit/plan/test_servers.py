@@ -7,8 +7,7 @@ from reconciler.objects import ClusterName
 from reconciler.plan.guards import find_moved
 from reconciler.plan.model import Action, Plan, Refused
 from reconciler.spec.model import AccessSpec
-from reconciler.state.applyset import Inventory
-from reconciler.state.cluster_memory import Address
+from reconciler.state.applyset import Address, Inventory
 from tests.builders import cluster_document
 from tests.unit.plan.paper_clusters import (
     PaperClusters,

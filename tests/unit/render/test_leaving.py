@@ -14,7 +14,7 @@ from reconciler.render.compute import compute_desired
 from reconciler.render.model import Desired
 from reconciler.snapshot.model import Observations
 from reconciler.spec.model import AccessSpec, FleetSpec
-from reconciler.state.cluster_memory import Address, remembered_cluster
+from reconciler.state.applyset import Address, remembered_cluster
 from tests.builders import Document, cpu_group, native, queue, quota
 from tests.unit.plan.paper_clusters import parse
 from tests.unit.render.desired_objects import manifest_of

@@ -8,18 +8,16 @@ from reconciler.objects import ClusterName
 from reconciler.spec.enums import Role
 from reconciler.spec.model import AccessSpec, SecretRef
 from reconciler.state.applyset import (
+    Address,
     Inventory,
     SetName,
-    digests_manifest,
-    parent_manifest,
-    read_digests,
-    read_parent,
-)
-from reconciler.state.cluster_memory import (
-    Address,
     addresses_of,
     digest_of,
+    digests_manifest,
+    parent_manifest,
     read_address,
+    read_digests,
+    read_parent,
     record_text,
     remembered_cluster,
 )

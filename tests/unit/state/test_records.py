@@ -5,8 +5,7 @@ import pytest
 from reconciler.objects import ClusterName, Manifest
 from reconciler.render.compute import compute_desired
 from reconciler.spec.model import AccessSpec
-from reconciler.state.applyset import Inventory, SetName, parent_manifest, read_parent
-from reconciler.state.cluster_memory import Address
+from reconciler.state.applyset import Address, Inventory, SetName, parent_manifest, read_parent
 from reconciler.state.tracking import (
     add_tracking_metadata,
     as_text,
