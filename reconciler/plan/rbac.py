@@ -18,7 +18,7 @@ from reconciler.kueue.kinds import GROUP, KINDS
 from reconciler.multikueue.model import ClusterFacts, Links, Permission
 from reconciler.objects import ClusterName, Manifest
 from reconciler.render.model import Desired
-from reconciler.render.tenants import ROLES
+from reconciler.render.queues import ROLES
 from reconciler.spec.enums import Role
 from reconciler.spec.kubestellar import ADMISSION_GROUP, GUARD, KNOWN_KINDS, PLACEMENT_GROUP, PLACEMENTS, PLACING
 from reconciler.spec.model import Cluster

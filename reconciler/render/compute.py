@@ -33,8 +33,7 @@ from reconciler.multikueue.render import multikueue_objects
 from reconciler.objects import Gap, Manifest, Ref
 from reconciler.quantity import NANO, Quantity
 from reconciler.render.model import Desired, DesiredObject, desired_object, wave_of
-from reconciler.render.queues import cohort_objects, flavor_objects, held, queue_objects
-from reconciler.render.tenants import member_objects, tenant_objects
+from reconciler.render.queues import cohort_objects, flavor_objects, held, member_objects, queue_objects, tenant_objects
 from reconciler.skypilot.render import skypilot_objects
 from reconciler.snapshot.model import NOT_DOWNSYNCED, NOTHING_SEEN, Capacities, FlavorKey, Observations
 from reconciler.spec.enums import CapacitySource, Role, StopPolicy
