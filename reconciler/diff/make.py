@@ -14,7 +14,7 @@ from reconciler.diff.quotas import (
     quota_changes,
     renamed_documents,
 )
-from reconciler.kueue.fields import with_defaults
+from reconciler.kueue.structure import with_defaults
 from reconciler.lint.model import Finding, Severity
 from reconciler.objects import ClusterName, Manifest, Ref
 from reconciler.plan.fields import differences, path_text

@@ -13,9 +13,9 @@ from reconciler.errors import SourceLocation, SpecError
 from reconciler.importer.collect import FoundRoles
 from reconciler.importer.model import ImportRequest, LiveObject, ObservedContexts, WrittenDocument
 from reconciler.kueue.conversion import to_canonical
-from reconciler.kueue.fields import with_defaults
 from reconciler.kueue.kinds import NEWEST, KueueVersionError, parse_version
 from reconciler.kueue.reading import as_map
+from reconciler.kueue.structure import with_defaults
 from reconciler.lint.model import Finding, Severity
 from reconciler.lint.run import RULE_BY_ID, lint, lint_spec
 from reconciler.objects import ClusterName, Manifest, Ref

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from reconciler.importer.model import Group, LiveObject, WrittenDocument
-from reconciler.kueue.fields import with_defaults
 from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.reading import as_list, as_map, as_text, at, read_quantity
+from reconciler.kueue.structure import with_defaults
 from reconciler.objects import ClusterName, Manifest
 from reconciler.quantity import ZERO, Quantity
 from reconciler.spec.schema import KFLEET_VERSION

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from reconciler.kueue.fields import with_defaults
+from reconciler.kueue.structure import with_defaults
 from reconciler.objects import FIELD_MANAGER, Manifest, merge_maps
 from reconciler.plan.items import ItemPath, Order, Row, Step, is_order, position
 from reconciler.plan.model import Cause, FieldChange

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from reconciler.kueue.conversion import to_canonical
-from reconciler.kueue.fields import changed_immutable
 from reconciler.kueue.kinds import GROUP as KUEUE_GROUP
 from reconciler.kueue.kinds import NEWEST
+from reconciler.kueue.structure import changed_immutable
 from reconciler.kueue.workloads import holding_count
 from reconciler.objects import FIELD_MANAGER, Manifest, Ref, TokenRequestSpec
 from reconciler.plan.blocked import (

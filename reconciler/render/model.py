@@ -6,9 +6,9 @@ from typing import Any
 
 from reconciler.errors import SpecError
 from reconciler.kueue.conversion import CannotExpressError, to_version
-from reconciler.kueue.fields import with_defaults
 from reconciler.kueue.kinds import CANONICAL, GROUP, NEWEST, Kind, KueueVersion, kind_of, newest_served, parse_version
 from reconciler.kueue.rules.kinds import check_object
+from reconciler.kueue.structure import with_defaults
 from reconciler.objects import ClusterName, Gap, Manifest, Ref, TokenRequestSpec, ref_of
 from reconciler.spec.files import Document
 from reconciler.spec.model import Cluster

@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from reconciler.kueue.fields import with_defaults
 from reconciler.kueue.kinds import KueueVersion, kind_of
 from reconciler.kueue.reading import LISTS, as_list, as_map, as_text, at, indexed, quantity_at
 from reconciler.kueue.rules.structure import RuleViolation, check_metadata, check_structure
-from reconciler.kueue.structure import problem_of_label_key, problem_of_label_value
+from reconciler.kueue.structure import problem_of_label_key, problem_of_label_value, with_defaults
 from reconciler.objects import Manifest
 from reconciler.quantity import ZERO, Quantity
 

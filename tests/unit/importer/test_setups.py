@@ -7,7 +7,7 @@ import pytest
 from reconciler.importer.compose import compose
 from reconciler.importer.model import ImportedFleet, ImportRequest
 from reconciler.kueue.conversion import to_canonical
-from reconciler.kueue.fields import with_defaults
+from reconciler.kueue.structure import with_defaults
 from reconciler.objects import ClusterName, Manifest
 from reconciler.plan.model import Action, Plan
 from reconciler.spec.files import FleetFiles

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.kueue.fields import with_defaults
 from reconciler.kueue.kinds import KINDS, NEWEST
+from reconciler.kueue.structure import with_defaults
 from tests.unit.kueue.rule_case import case_object
 from tests.unit.kueue.strategies import manifests
 

@@ -2,9 +2,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.kueue.fields import IMMUTABLE, changed_immutable
 from reconciler.kueue.kinds import NEWEST, parse_version
-from reconciler.kueue.structure import largest_count, structure_of
+from reconciler.kueue.structure import IMMUTABLE, changed_immutable, largest_count, structure_of
 from tests.unit.kueue.rule_case import case_flavor, case_object
 
 TAINTED = {"nodeTaints": [{"key": "a", "effect": "NoExecute"}]}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from reconciler.kueue.configuration import KueueSettings
-from reconciler.kueue.fields import with_defaults
+from reconciler.kueue.structure import with_defaults
 from reconciler.multikueue.model import ConfigMembership, Links, RemovedCluster, SeenCredential, Token, WorkerRemovals
 from reconciler.multikueue.observe import linked_workers
 from reconciler.objects import ApiEndpoint, ClusterName, Manifest
