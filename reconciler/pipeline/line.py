@@ -4,26 +4,27 @@ Decision: commands and the controller differ in what they pass and in how far th
 one of them forgot, or called earlier, would plan from other facts than the rest.
 """
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import NamedTuple
 
 from reconciler.capacity.codec import read_look
-from reconciler.effects.model import NO_EFFECTS, Effects
+from reconciler.effects.model import NO_EFFECTS, Effects, Impact, may_have_effects
 from reconciler.kueue.kinds import GROUP
+from reconciler.kueue.reading import as_text, at
 from reconciler.objects import ClusterName, PreflightIssue, Ref
 from reconciler.pipeline.capacity import NOW, ObserveOptions
 from reconciler.pipeline.compare import Report, compare, ignore_progress, observe_objects
-from reconciler.pipeline.effects import guard_disruption, may_evict, observe_effects
 from reconciler.pipeline.load import Revision
 from reconciler.pipeline.objects import observe_queue_objects
 from reconciler.pipeline.observe import Connections, connect_recorded, observe, observe_permissions
 from reconciler.pipeline.plan import WHOLE, Scope, plan, preflight
 from reconciler.pipeline.render import Rendered, render
 from reconciler.plan.make import Comparison
-from reconciler.plan.model import Plan
+from reconciler.plan.model import Change, Plan, Refusal, Refused
 from reconciler.plan.prune import RELEASED_KINDS
 from reconciler.snapshot.model import FleetObjects
 from reconciler.snapshot.recording import Recording
@@ -159,3 +160,49 @@ def _on_snapshot(revision: Revision, recording: Recording) -> _Between:
         made = plan_fleet(revision, connections, ObserveOptions(timedelta(), capacity), WITHOUT_PREFLIGHT)
         desired = frozenset((one.ref, repr(one.manifest)) for one in made.rendered.desired.objects)
         return _Between(made.plan, desired, observe_queue_objects(made.spec, connections))
+
+
+def observe_effects(spec: FleetSpec, plan: Plan, connections: Connections) -> Effects:
+    """Live workloads and queues are listed only if the plan changes what decides about admission."""
+    if not may_have_effects(plan):
+        return NO_EFFECTS
+    from reconciler.effects.find import find_effects  # noqa: PLC0415  (the scheduler; a plan without changes needs none)
+
+    return find_effects(spec, plan, observe_queue_objects(spec, connections))
+
+
+def guard_disruption(spec: FleetSpec, plan: Plan, effects: Effects, confirmed: int | None = None) -> Plan:
+    """Refuse the clusters on which the plan evicts more workloads in sum than the policy allows."""
+    most, count = spec.fleet.policy.max_evictions, effects.count(Impact.EVICTED)
+    if most is None:
+        return plan
+    if unknown := tuple(_unknown(plan, effects)):
+        return replace(plan, refusals=(*plan.refusals, *unknown))
+    if confirmed == count or (count <= most and confirmed is None):
+        return plan
+    by_cluster = Counter(one.cluster for one in effects.workloads if one.impact is Impact.EVICTED)
+    way_out = f"check the plan, then repeat with --confirm-evictions {count}"
+    problem = f"{count} workloads in sum, and policy.disruption allows {most}; {way_out}"
+    if confirmed is not None:
+        problem = f"{confirmed} evictions were confirmed, but there are {count}; {way_out}"
+    refusals = tuple(
+        Refusal(Refused.DISRUPTION, f"{found} here; {problem}", cluster) for cluster, found in by_cluster.items()
+    )
+    return replace(plan, refusals=(*plan.refusals, *refusals))
+
+
+def _unknown(plan: Plan, effects: Effects) -> Iterator[Refusal]:
+    """What was not observed cannot be counted, so it may be too much."""
+    for gap in effects.unknown:
+        if any(_evicts(change) for change in plan.writes if change.ref.cluster == gap.cluster):
+            problem = f"how many is not known: {gap.why}; repeat when the cluster can be observed"
+            yield Refusal(Refused.DISRUPTION, problem, gap.cluster)
+
+
+def may_evict(plan: Plan) -> bool:
+    """Whether the plan stops a queue in the way that evicts workloads. Only then the guard needs to observe them."""
+    return any(map(_evicts, plan.writes))
+
+
+def _evicts(change: Change) -> bool:
+    return change.is_drained or as_text(at(change.manifest, "spec", "stopPolicy")) == "HoldAndDrain"

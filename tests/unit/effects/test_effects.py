@@ -11,7 +11,7 @@ from reconciler.effects.find import find_effects
 from reconciler.effects.model import Effects, Impact, may_have_effects
 from reconciler.kueue_config.model import Rollout
 from reconciler.objects import ClusterName, Gap, ref_of
-from reconciler.pipeline.effects import guard_disruption
+from reconciler.pipeline.line import guard_disruption
 from reconciler.plan.model import Action, Change, ClusterPlan, Plan, Reason, Refused
 from reconciler.report.text import effects_lines, effects_markdown
 from reconciler.snapshot.model import ClusterObjects, FleetObjects
