@@ -19,8 +19,7 @@ import click
 from reconciler.cli import execute, kfleet
 from reconciler.errors import ExitCode
 from reconciler.lint.run import RULES
-from reconciler.monitoring.alerts import rule_groups
-from reconciler.monitoring.render import all_dashboards
+from reconciler.monitoring.render import all_dashboards, rule_groups
 from reconciler.spec.schema import schema_folder
 from tests import fast_yaml
 from tests.unit import surface_code, surface_documents

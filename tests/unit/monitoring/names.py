@@ -7,8 +7,7 @@ from datetime import timedelta
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from reconciler.monitoring.alerts import rule_groups
-from reconciler.monitoring.render import all_dashboards
+from reconciler.monitoring.render import all_dashboards, rule_groups
 
 _LEGEND = re.compile(r"\{\{(\w+)\}\}")
 _IN_TEXT = re.compile(r"\$labels\.(\w+)")

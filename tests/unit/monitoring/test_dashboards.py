@@ -6,9 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.monitoring.alerts import rule_groups
 from reconciler.monitoring.grafana import COLUMNS, DCGM_METRICS, Dashboard, dashboard_json
-from reconciler.monitoring.render import all_dashboards
+from reconciler.monitoring.render import all_dashboards, rule_groups
 from reconciler.objects import Manifest
 from reconciler.render.compute import compute_desired
 from tests import fast_yaml
