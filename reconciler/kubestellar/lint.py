@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 
-from reconciler.kubestellar.native import GROUP
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.lint.model import Remark, Rule, Severity, View, about, is_native
 from reconciler.objects import group_of
-from reconciler.spec.kubestellar import CHECK_CONTROLLER, CLUSTER_LABEL
+from reconciler.spec.kubestellar import CHECK_CONTROLLER, CLUSTER_LABEL, GROUP
 from reconciler.spec.places import downsynced_queues
 
 RULES = (

@@ -14,7 +14,6 @@ from reconciler.capacity.masterqueue import master_queue_objects
 from reconciler.capacity.quota import compute_quota
 from reconciler.errors import SpecError
 from reconciler.flux.render import with_queue
-from reconciler.kubestellar.native import in_shape
 from reconciler.kubestellar.render import kubestellar_objects, still_closing, with_closing, with_downsynced
 from reconciler.kueue.kinds import KIND_BY_NAME, kind_of
 from reconciler.kueue.reading import as_list, as_map
@@ -37,7 +36,7 @@ from reconciler.render.queues import cohort_objects, flavor_objects, held, membe
 from reconciler.skypilot.render import skypilot_objects
 from reconciler.snapshot.model import NOT_DOWNSYNCED, NOTHING_SEEN, Capacities, FlavorKey, Observations
 from reconciler.spec.enums import CapacitySource, Role, StopPolicy
-from reconciler.spec.kubestellar import shape_of_release
+from reconciler.spec.kubestellar import in_shape, shape_of_release
 from reconciler.spec.model import Cluster, FleetSpec
 from reconciler.spec.nats import without_logins
 
