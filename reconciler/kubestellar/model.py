@@ -1,4 +1,4 @@
-"""The nouns of placement."""
+"""The values of placement, and what is remembered of it on the job itself: where it is since when, and how it was."""
 
 import json
 from collections.abc import Iterator, Mapping

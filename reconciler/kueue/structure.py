@@ -5,6 +5,8 @@ the requested release applies, and before the first entry there is none. One fil
 defaults and the fields that an older version lacks, because three tables would diverge.
 
 Lengths are checked before patterns, so that a hostile text never reaches the regular expression.
+
+Some fields are immutable: to change one, the object must be deleted and created again.
 """
 
 import json

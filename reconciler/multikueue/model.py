@@ -1,4 +1,8 @@
-"""Observations of MultiKueue: the manager's links to its workers, permissions of kfleet, and removed workers."""
+"""Values of MultiKueue: tokens, the manager's links to its workers, permissions of kfleet, and removed workers.
+
+Decision: a token is never part of the desired content of its Secret, because it is renewed periodically and is not in
+git. kfleet adds it right before the Secret is compared or written.
+"""
 
 import json
 from base64 import b64decode, b64encode, urlsafe_b64decode

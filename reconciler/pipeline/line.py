@@ -1,4 +1,4 @@
-"""The line from a revision to its plan, in one order. No other package puts these stages together.
+"""The line from a revision to its plan and its effects on people, in one order. No other package puts it together.
 
 Decision: commands and the controller differ in what they pass and in how far they go, not in the order. A stage that
 one of them forgot, or called earlier, would plan from other facts than the rest.

@@ -1,4 +1,4 @@
-"""Flavors, cohorts and queues of a cluster."""
+"""Flavors, cohorts and queues of a cluster, and the namespaces, LocalQueues and RoleBindings of its tenants."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace

@@ -3,6 +3,13 @@
 An object is a member if it has the label and kfleet itself has applied it: copies by other controllers have the label
 too. The parent stores the kinds and namespaces of members. kfleet widens it before the writes and narrows it after full
 success, so that a crash at any point leaves no unknown member.
+
+The parent on the manager also records how to reach the fleet's workers, so that kfleet can still prune a worker that
+was removed from the spec: names of contexts, files, variables and Secrets as the spec has them, never their content.
+
+Decision: that record is in a ConfigMap, which every account that may write ConfigMaps in Kueue's namespace can change.
+So kfleet stores a digest of each address on the Namespace itself, which these accounts cannot write. kfleet does not
+use an address without its digest.
 """
 
 import hashlib
