@@ -38,7 +38,7 @@ from reconciler.plan.model import Plan, outcome_record
 from reconciler.plan.record import plan_record
 from reconciler.report.text import effects_lines, outcome_text, plan_text
 from reconciler.text import counted
-from reconciler.uninstall.model import Ending
+from reconciler.uninstall.plan import Ending
 
 _AGAIN = "repeat the command when this has changed"
 _NO = "the answer was no: nothing was written"

@@ -21,9 +21,7 @@ from reconciler.render.compute import compute_desired
 from reconciler.spec.model import FleetSpec
 from reconciler.spec.places import home_cluster
 from reconciler.state.applyset import STATUS_MANAGER, SetName
-from reconciler.uninstall.model import Ending
-from reconciler.uninstall.plan import ending_plan, left_over, without_documents
-from reconciler.uninstall.remarks import find_remarks
+from reconciler.uninstall.plan import Ending, ending_plan, find_remarks, left_over, without_documents
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,7 @@ import pytest
 from reconciler.objects import ClusterName, Gap
 from reconciler.plan.model import Action, ClusterOutcome, Outcome, Plan, Reason, Refused, Waiting
 from reconciler.spec.model import FleetSpec
-from reconciler.uninstall.model import Ending
-from reconciler.uninstall.plan import ending_plan, left_over, without_documents
-from reconciler.uninstall.remarks import find_remarks
+from reconciler.uninstall.plan import Ending, ending_plan, find_remarks, left_over, without_documents
 from tests.unit.plan.paper_clusters import (
     HUB,
     HUB_AND_EAST,
