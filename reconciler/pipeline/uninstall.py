@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from reconciler.apply.ending import end_lease, end_record
+from reconciler.apply.cluster import end_lease, end_record
 from reconciler.apply.retry import RetryPolicy
 from reconciler.capacity.observe import ledger_place
 from reconciler.effects.model import NO_EFFECTS, Effects
