@@ -32,8 +32,8 @@ from reconciler.plan.model import Action, Plan
 from reconciler.report.health import HealthIssue
 from reconciler.snapshot.recording import Recording
 from reconciler.spec.model import FleetSpec
+from reconciler.why.dispatch import unserved_reservations
 from reconciler.why.index import build_stories
-from reconciler.why.reservations import unserved_reservations
 
 MOST_SHOWN = 10
 REFRESH = 3.0

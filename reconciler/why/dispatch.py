@@ -7,7 +7,7 @@ from reconciler.kubestellar.jobs import current_copy, read_job, read_progress
 from reconciler.kubestellar.model import Decision, Progress, Verb, read_end, read_foreign, read_placed
 from reconciler.kueue.kinds import MULTIKUEUE_CONTROLLER
 from reconciler.kueue.reading import ORIGIN, as_list, as_map, as_text, at
-from reconciler.kueue.workloads import has_condition
+from reconciler.kueue.workloads import has_condition, usage_of
 from reconciler.objects import ClusterName, Manifest, group_of, ref_of
 from reconciler.spec.kubestellar import CLUSTER_LABEL, JOB, KNOWN_KINDS, DownsyncKind
 from reconciler.text import counted, one_line
@@ -16,10 +16,12 @@ from reconciler.why.index import (
     Stories,
     address_of,
     condition_of,
+    is_active,
     label_of,
     message_of,
     open_checks,
     prebuilt_of,
+    title_of,
     uid_of,
 )
 from reconciler.why.model import State, StoryReason, WorkerAnswer
@@ -313,3 +315,31 @@ def is_copy(stories: Stories, index: ClusterIndex, job: Manifest | None, workloa
     if job is not None and (prebuilt_of(job) or label_of(job, CLUSTER_LABEL)):
         return any(one.get("kind") == job.get("kind") for one in manager.jobs.get(address_of(job), ()))
     return False
+
+
+def unserved_reservations(stories: Stories) -> Iterator[str]:
+    """One sentence per job that holds quota on the manager and never starts, because each worker is too small for it.
+
+    A job that waits until a worker has room is not one of them, nor is one of a worker that was not observed.
+    """
+    manager = stories.manager
+    for workload in manager.workloads.values() if manager else ():
+        is_holding = has_condition(workload, "QuotaReserved") and not has_condition(workload, "Finished")
+        if manager is None or not is_holding or not is_active(workload):
+            continue
+        if way_of(manager, manager.queue_of(workload)) != "multikueue":
+            continue
+        reason = multikueue_reason(stories, manager, workload)
+        if reason.state is State.NEVER:
+            yield _sentence(manager, workload)
+
+
+def _sentence(manager: ClusterIndex, workload: Manifest) -> str:
+    title = title_of(manager.job_of(workload), workload)
+    held = ", ".join(
+        f"{amount} {resource} of flavor {flavor}"
+        for flavor, amounts in sorted(usage_of(workload).items())
+        for resource, amount in sorted(amounts.items())
+    )
+    what = f"holds {held} of queue {manager.queue_of(workload)}" if held else "is admitted"
+    return f"{title} {what}, and no worker can ever run it: kfleet why {title.partition('/')[2]}"

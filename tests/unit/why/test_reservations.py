@@ -1,6 +1,6 @@
 """Jobs that hold quota on the manager and that no worker can serve."""
 
-from reconciler.why.reservations import unserved_reservations
+from reconciler.why.dispatch import unserved_reservations
 from tests.unit.why.situations import (
     ADMITTED,
     ORIGIN,
