@@ -18,7 +18,6 @@ from reconciler.objects import ClusterName, Manifest, ref_of
 from reconciler.plan.model import Action, Change, ClusterPlan, Plan, Reason
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.simulate.change import KueueSetup
-from reconciler.simulate.etcd import write_objects
 from reconciler.simulate.restore import (
     RESTORED,
     holds,
@@ -28,7 +27,7 @@ from reconciler.simulate.restore import (
     restored_objects,
     waiting_workloads,
 )
-from reconciler.simulate.twin import ROOT, SettledTwin, Twin, World, start_twin
+from reconciler.simulate.twin import ROOT, SettledTwin, Twin, World, start_twin, write_objects
 from reconciler.snapshot.masking import masked_object
 from reconciler.snapshot.model import ClusterObjects, FleetObjects
 from reconciler.spec.enums import Role
