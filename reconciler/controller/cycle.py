@@ -12,17 +12,19 @@ from reconciler.clients.protocols import ClusterClient
 from reconciler.controller.capacity import Listening, Publishing
 from reconciler.controller.connections import Clusters
 from reconciler.controller.notices import (
+    CORRECTED,
     GRACE_PERIOD,
     Debouncer,
     Fight,
     Fights,
     Notice,
     Told,
+    correction_notices,
     fight_notices,
     find_notices,
     in_short,
+    log_written,
 )
-from reconciler.controller.written import CORRECTED, correction_notices, log_written
 from reconciler.errors import ClusterError
 from reconciler.objects import ClusterName
 from reconciler.pipeline.apply import Writers, apply

@@ -11,9 +11,9 @@ from prometheus_client.registry import Collector
 
 from reconciler.capacity.model import ObservedCapacity
 from reconciler.controller.cycle import CycleReport
+from reconciler.controller.notices import made_placements
 from reconciler.controller.revisions import GitState
 from reconciler.controller.triggers import PushResult
-from reconciler.controller.written import made_placements
 from reconciler.kueue.reading import as_list, as_text, at, quantity_at
 from reconciler.objects import ClusterName, Manifest
 from reconciler.quantity import Quantity

@@ -7,7 +7,7 @@ import pytest
 from prometheus_client import generate_latest
 
 from reconciler.controller.metrics import Metrics
-from reconciler.controller.written import MOST_LOGGED, correction_notices, log_written
+from reconciler.controller.notices import MOST_LOGGED, correction_notices, log_written
 from reconciler.kubestellar.model import PlacementStep, Verb
 from reconciler.objects import ClusterName, Ref
 from reconciler.pipeline.load import Source, load_files, read_files
