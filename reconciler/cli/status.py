@@ -11,16 +11,12 @@ import click
 from reconciler.cli.options import load_or_stop, source_options, timeout_option
 from reconciler.cli.output import renewed_text
 from reconciler.cli.planning import looking_options, opened, plan_shown
-from reconciler.cli.status_facts import (
-    controller_text,
-    count_workloads,
-    dispatches_by_multikueue,
-    drain_state,
-    read_controller,
-)
-from reconciler.errors import ExitCode
+from reconciler.errors import ClusterError, ExitCode
 from reconciler.kubestellar.decide import decide_placements
 from reconciler.kubestellar.model import Decision
+from reconciler.kueue.kinds import GROUP
+from reconciler.kueue.reading import as_text, at
+from reconciler.pipeline.apply import lease_name
 from reconciler.pipeline.capacity import ObserveOptions
 from reconciler.pipeline.load import Revision, Source
 from reconciler.pipeline.objects import Installation, observe_fleet_objects, observe_installation
@@ -31,7 +27,10 @@ from reconciler.plan.make import Comparison
 from reconciler.plan.model import Action, Plan
 from reconciler.report.health import HealthIssue
 from reconciler.snapshot.recording import Recording
+from reconciler.spec.enums import Dispatch
 from reconciler.spec.model import FleetSpec
+from reconciler.spec.places import home_cluster
+from reconciler.state.applyset import SetName
 from reconciler.why.dispatch import unserved_reservations
 from reconciler.why.index import build_stories
 
@@ -228,3 +227,54 @@ def _lines(seen: Mapping[str, Any]) -> Iterator[str]:
     yield from jobs_text(seen["jobs"])
     if seen["controller"]:
         yield controller_text(seen["controller"])
+
+
+_SHOWN = ("revision", "result", "since", "problem", "refusedRevision")
+
+
+def count_workloads(rendered: Rendered, looks: Comparison, name: str) -> dict[str, int] | None:
+    """How many workloads the fleet's queues on a cluster have; None if they were not observed."""
+    view = next((entry for entry in looks.views if entry.name == name and entry.is_reachable), None)
+    if view is None or (GROUP, "ClusterQueue") not in view.listed:
+        return None
+    refs = (entry.ref for entry in rendered.desired.of_cluster(view.name) if entry.ref.kind == "ClusterQueue")
+    queues = [view.live.get(ref) for ref in refs]
+    return {
+        "pending": sum(int(at(queue, "status", "pendingWorkloads") or 0) for queue in queues),
+        "admitted": sum(int(at(queue, "status", "admittedWorkloads") or 0) for queue in queues),
+    }
+
+
+def dispatches_by_multikueue(spec: FleetSpec) -> bool:
+    """Whether a queue of the fleet, or a native MultiKueueConfig, dispatches jobs."""
+    is_sent = any(queue.dispatch is Dispatch.MULTIKUEUE for queue in spec.queues)
+    return is_sent or any(entry.document.kind == "MultiKueueConfig" for entry in spec.objects)
+
+
+def drain_state(rendered: Rendered, made: Plan, name: str) -> str:
+    cluster = next((entry for entry in rendered.spec.clusters if entry.name == name), None)
+    if cluster is None or not cluster.is_drained:
+        return ""
+    return "draining" if any(entry.cluster == name for entry in made.waiting) else "drained"
+
+
+def read_controller(spec: FleetSpec, connections: Connections) -> dict[str, str] | None:
+    """What `kfleet run` has applied last, and which replica leads; None if none has written its status."""
+    home = home_cluster(spec)
+    client = connections.clients.get(home.name)
+    name = SetName(spec.fleet.name, home.kueue.namespace)
+    try:
+        found = client.find(name.status_path) if client else None
+        lease = client.find(lease_name(spec).path) if client and found else None
+    except ClusterError:
+        return None
+    written: dict[str, str] = (found or {}).get("data") or {}
+    shown = {key: written[key] for key in _SHOWN if written.get(key)}
+    leader = as_text(at(lease, "spec", "holderIdentity"))
+    return {**shown, "leader": leader, "renewed": as_text(at(lease, "spec", "renewTime"))} if shown else None
+
+
+def controller_text(controller: Mapping[str, str]) -> str:
+    leads = f"{controller['leader']} leads" if controller["leader"] else "none leads now"
+    since = f" since {controller['since']}" if controller.get("since") else ""
+    return f"controller: {leads}, {controller.get('revision', '')[:12]}: {controller.get('result', '')}{since}"

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from reconciler.cli.status_facts import controller_text, count_workloads, drain_state
+from reconciler.cli.status import controller_text, count_workloads, drain_state
 from reconciler.objects import ClusterName
 from reconciler.pipeline.render import Rendered, Snapshot
 from reconciler.plan.make import Comparison
