@@ -2,12 +2,15 @@
 
 import json
 import logging
+import queue
+import signal
 import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from types import FrameType
 from typing import Any
 
 import click
@@ -136,3 +139,25 @@ class _Text(logging.Formatter):
         facts = "  ".join(f"{name}={value}" for name, value in _facts(record).items())
         trace = f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
         return f"{clock} {record.levelname.lower():7} {record.getMessage()}  {facts}{trace}".rstrip()
+
+
+def stop_on_signals() -> threading.Event:
+    """Return an event that SIGTERM and SIGINT set.
+
+    A thread sets it. A signal handler that did it would wait for ever for the event's lock where a second signal
+    interrupts it, or where the first one interrupts the main thread in a call of the same event.
+    """
+    stop = threading.Event()
+    received: queue.SimpleQueue[int] = queue.SimpleQueue()
+
+    def receive(number: int, _frame: FrameType | None) -> None:
+        received.put(number)
+
+    def wait() -> None:
+        received.get()
+        stop.set()
+
+    threading.Thread(target=wait, daemon=True).start()
+    signal.signal(signal.SIGTERM, receive)
+    signal.signal(signal.SIGINT, receive)
+    return stop

@@ -9,8 +9,7 @@ from typing import Any
 import click
 
 from reconciler.cli.options import accept_source_option, commit_options, kubeconfig_option
-from reconciler.cli.output import set_up_logs
-from reconciler.cli.stopping import stop_on_signals
+from reconciler.cli.output import set_up_logs, stop_on_signals
 from reconciler.controller.loop import RunSettings, run_loop
 from reconciler.controller.revisions import Trust
 from reconciler.pipeline.load import Source

@@ -9,8 +9,8 @@ from functools import partial
 import click
 
 from reconciler.cli.options import load_or_stop, source_options, timeout_option
+from reconciler.cli.output import stop_on_signals
 from reconciler.cli.planning import looking_options
-from reconciler.cli.stopping import stop_on_signals
 from reconciler.errors import RefusedError
 from reconciler.pipeline.capacity import ObserveOptions
 from reconciler.pipeline.load import Revision, Source, accepted, load_files, read_files

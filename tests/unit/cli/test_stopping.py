@@ -8,7 +8,7 @@ import pytest
 # The lock of the event is what a call of it holds: it stands for any call that a signal interrupts.
 _INTERRUPTED = """
 import signal
-from reconciler.cli.stopping import stop_on_signals
+from reconciler.cli.output import stop_on_signals
 
 stop = stop_on_signals()
 assert not stop.is_set()
