@@ -21,7 +21,7 @@ from reconciler.kueue.kinds import GROUP, KIND_BY_NAME, Kind, first_version
 from reconciler.kueue.reading import as_text, at
 from reconciler.kueue_config.observe import CONFIG_MAP, find_configuration, find_deployment, release_of
 from reconciler.objects import ApiKind, ClusterName, Manifest
-from reconciler.pipeline.members import find_members
+from reconciler.pipeline.objects import find_members
 from reconciler.pipeline.observe import Connections
 from reconciler.spec.enums import Role
 from reconciler.spec.members import Members, with_cluster_names

@@ -1,21 +1,22 @@
 """The part of `observe` that lists live queues, workloads, jobs and nodes, for views and effects."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import NamedTuple
 
+from reconciler.admission.jobs import FORMS
 from reconciler.clients.protocols import ClusterClient
 from reconciler.errors import ClusterError
 from reconciler.kueue.configuration import CONFIG_KEY
 from reconciler.kueue.kinds import GROUP, KINDS
 from reconciler.kueue.reading import as_list, as_text, at
 from reconciler.kueue_config.observe import CONFIG_MAP, find_configuration, find_deployment, release_of
+from reconciler.multikueue.model import read_credential
 from reconciler.objects import ApiKind, ClusterName, Gap, Manifest, group_of
-from reconciler.pipeline.members import find_members
 from reconciler.pipeline.observe import Connections
 from reconciler.snapshot.model import ClusterObjects, FleetObjects, KindKey
-from reconciler.spec.members import with_cluster_names
+from reconciler.spec.members import Members, foreign_members, members_by_secret, with_cluster_names
 from reconciler.spec.model import Cluster, FleetSpec
 from reconciler.spec.places import downsynced_queues
 from reconciler.state.observe import by_kind
@@ -187,3 +188,90 @@ def _gaps(cluster: ClusterName, listed: Iterable[Listed]) -> Iterator[Gap]:
         if one.problem:
             group, kind = one.kind
             yield Gap(cluster, f"{kind}.{group}" if group else kind, one.problem)
+
+
+def find_members(
+    spec: FleetSpec, clients: Mapping[ClusterName, ClusterClient], manifests: Iterable[Manifest]
+) -> Members:
+    """By `credentials.secret` of the Cluster, or else by the server in the Secret, of which nothing else is kept.
+
+    A Secret that may not be read, or leads to no Cluster, leaves the name as it is.
+    """
+    secrets = foreign_members(spec, manifests)
+    found = dict(members_by_secret(spec, secrets))
+    manager = spec.manager
+    client = clients.get(manager.name) if manager else None
+    if manager is None or client is None:
+        return found
+    for name, secret in secrets.items():
+        path = f"/api/v1/namespaces/{manager.kueue.namespace}/secrets/{secret}"
+        if name not in found and secret and (cluster := _by_server(client, path, clients)):
+            found[name] = cluster
+    return found
+
+
+def _by_server(client: ClusterClient, path: str, clients: Mapping[ClusterName, ClusterClient]) -> ClusterName | None:
+    try:
+        endpoint = read_credential(client.find(path)).endpoint
+    except ClusterError:
+        return None
+    if endpoint is None:
+        return None
+    own = {name: other.endpoint for name, other in clients.items() if other is not client}
+    by_address = [name for name, one in own.items() if one.server.rstrip("/") == endpoint.server.rstrip("/")]
+    by_authority = [name for name, one in own.items() if one.ca and one.ca.strip() == endpoint.ca.strip()]
+    return next((found[0] for found in (by_address, by_authority) if len(found) == 1), None)
+
+
+PARALLEL = 8
+# Listed in the namespace of the job: pods explain why an admitted job does not start, and ReplicaSets own some of them.
+LISTED: tuple[KindKey, ...] = (("", "Pod"), ("apps", "ReplicaSet"))
+
+
+def observe_named(
+    objects: FleetObjects, clients: Mapping[ClusterName, ClusterClient], namespace: str, name: str
+) -> dict[ClusterName, tuple[Manifest, ...]]:
+    """Return the pods of the namespace, and the jobs of this name of kinds that the objects lack.
+
+    Few accounts may read all of these kinds. One that cannot be read makes the answer shorter.
+    """
+    seen = [one.name for one in objects.reachable() if one.name in clients]
+    with ThreadPoolExecutor(max(len(seen), 1)) as pool:
+        found = pool.map(lambda one: tuple(_of_cluster(objects, clients[one], one, namespace, name)), seen)
+        return dict(zip(seen, found, strict=True))
+
+
+def _of_cluster(
+    objects: FleetObjects, client: ClusterClient, cluster: ClusterName, namespace: str, name: str
+) -> Iterator[Manifest]:
+    try:
+        served = by_kind(client.discover())
+    except ClusterError:
+        return
+    known = objects.clusters[cluster].objects
+    single = [served[key][0] for key in FORMS if key in served and key not in known and key not in LISTED]
+    listed = [served[key][0] for key in LISTED if key in served and key not in known]
+    with ThreadPoolExecutor(PARALLEL) as pool:
+        found = list(pool.map(lambda kind: _find(client, kind, namespace, name), single))
+        lists = list(pool.map(lambda kind: _list(client, kind, namespace), listed))
+    yield from (one for one in found if one is not None)
+    yield from (one for entries in lists for one in entries)
+
+
+def _find(client: ClusterClient, kind: ApiKind, namespace: str, name: str) -> Manifest | None:
+    try:
+        found = client.find(kind.path(namespace, name))
+    except ClusterError:
+        return None
+    return None if found is None else _typed(found, kind)
+
+
+def _list(client: ClusterClient, kind: ApiKind, namespace: str) -> Iterable[Manifest]:
+    try:
+        return tuple(_typed(entry, kind) for entry in client.list(kind.collection(namespace)))
+    except ClusterError:
+        return ()
+
+
+def _typed(entry: Manifest, kind: ApiKind) -> Manifest:
+    return {**entry, "apiVersion": kind.api_version, "kind": kind.kind}
