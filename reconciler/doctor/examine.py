@@ -18,7 +18,7 @@ from reconciler.importer.model import ImportRequest, LiveObject, WrittenDocument
 from reconciler.importer.shapes import native_document
 from reconciler.kueue.configuration import ConfigurationError
 from reconciler.kueue.kinds import GROUP, KIND_BY_NAME, NEWEST, KueueVersion, served_versions
-from reconciler.kueue.releases import (
+from reconciler.kueue_install.model import (
     BROKEN_REMEDY,
     REWRITE,
     WITHOUT_V1BETA1,

@@ -12,19 +12,13 @@ from reconciler.errors import KfleetError
 from reconciler.kueue.configuration import ConfigurationError, read_configuration, refused_gates
 from reconciler.kueue.kinds import V1BETA2_SINCE, KueueVersion
 from reconciler.kueue.reading import as_map, at
-from reconciler.kueue.releases import (
+from reconciler.kueue_install.model import (
     BROKEN_REMEDY,
+    DEPLOYED,
     NEEDS_RESOURCE_SLICES,
+    PENDING_FOR,
     REWRITE,
     WITHOUT_V1BETA1,
-    broken_text,
-    start_problems,
-    stored_text,
-    versions_that_go,
-)
-from reconciler.kueue_install.model import (
-    DEPLOYED,
-    PENDING_FOR,
     InstallAction,
     InstallCommand,
     InstallRefusal,
@@ -32,7 +26,11 @@ from reconciler.kueue_install.model import (
     Permissions,
     SeenKueue,
     WantedKueue,
+    broken_text,
     exact,
+    start_problems,
+    stored_text,
+    versions_that_go,
 )
 from reconciler.objects import ClusterName
 from reconciler.spec.enums import Role

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from reconciler.kueue.configuration import ConfigurationError, refused_gates
 from reconciler.kueue.kinds import KueueVersion
 from reconciler.kueue.reading import as_list, as_text, at
-from reconciler.kueue.releases import BROKEN_REMEDY, broken_text, start_problems
-from reconciler.kueue_install.model import version_of, wanted_version
+from reconciler.kueue_install.model import BROKEN_REMEDY, broken_text, start_problems, version_of, wanted_version
 from reconciler.lint.model import Remark, Rule, Severity, View
 from reconciler.spec.files import FieldPath
 from reconciler.spec.model import Cluster, KueueInstall

@@ -1,12 +1,14 @@
 """The values of installing Kueue: what runs, what git says, and the step between them."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
+from reconciler.kueue.configuration import check_configuration, read_configuration, refused_gates
 from reconciler.kueue.kinds import KueueVersion, KueueVersionError, parse_version
+from reconciler.kueue.reading import as_map
 from reconciler.objects import ClusterName, Gap, Manifest
 from reconciler.spec.enums import Role
 from reconciler.spec.model import KueueInstall
@@ -232,3 +234,52 @@ def wanted_version(install: KueueInstall | None) -> KueueVersion | None:
 def exact(version: KueueVersion | None) -> str:
     """A release with its patch, as charts write it."""
     return f"{version.major}.{version.minor}.{version.patch}" if version else ""
+
+
+WITHOUT_V1BETA1 = KueueVersion(0, 20)
+# After an upgrade to these the API server cannot watch: the definitions name a conversion webhook that is gone.
+_BROKEN = (KueueVersion(0, 20, 0), KueueVersion(0, 20, 5))
+BROKEN_REMEDY = "use 0.20.6 or newer"
+# It ends at once where resource.k8s.io/v1 is not served, which came with Kubernetes 1.34 (kueue#13600).
+NEEDS_RESOURCE_SLICES = KueueVersion(0, 19, 0)
+REWRITE = (
+    "write every object once (kubectl get … -o json | kubectl replace -f -), then remove the version from "
+    "status.storedVersions"
+)
+
+
+class StartProblem(NamedTuple):
+    """Why a release does not start: `code` is what it is about."""
+
+    code: str
+    message: str
+    remedy: str = ""
+
+
+def start_problems(text: str, target: KueueVersion) -> Iterator[StartProblem]:
+    """Return why a release does not start with this Configuration. Raises ConfigurationError for one of no Kueue."""
+    content = read_configuration(text)
+    for violation in check_configuration(content, target):
+        message = f"Kueue {target} does not start: {violation.field}: {violation.problem}"
+        yield StartProblem("configuration", message, violation.hint)
+    for problem in refused_gates(as_map(content.get("featureGates")), target):
+        yield StartProblem("feature-gate", f"Kueue {target} does not start: {problem}", "remove it before the upgrade")
+
+
+def versions_that_go(stored: Iterable[str], kept: Collection[str]) -> list[str]:
+    """Return the API versions in which objects may be stored and that would no longer be served."""
+    return [version for version in stored if version not in kept]
+
+
+def stored_text(going: Iterable[str], target: KueueVersion) -> str:
+    return (
+        f"objects may be stored as {', '.join(going)}, which Kueue {target} no longer serves: "
+        "they could not be read any more"
+    )
+
+
+def broken_text(target: KueueVersion) -> str:
+    """Why a release must not be installed; empty for all others."""
+    if not _BROKEN[0] <= target <= _BROKEN[1]:
+        return ""
+    return f"Kueue {target}: the API server's watch cache fails for queues and workloads after the upgrade to it"
