@@ -1,4 +1,4 @@
-"""Executes the part of a plan that concerns one cluster."""
+"""Executes the part of a plan that concerns one cluster, and the last step of a fleet's end on its home cluster."""
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""Colours and progress on a terminal."""
+"""Colours and progress on a terminal, and SIGTERM and SIGINT for commands that run until they are stopped."""
 
 import json
 import logging

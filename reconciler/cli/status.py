@@ -1,4 +1,4 @@
-"""`kfleet status`: the status of each cluster, and the jobs that KubeStellar dispatches."""
+"""`kfleet status`: the status of each cluster and of the controller, and the jobs that KubeStellar dispatches."""
 
 import json
 import time
@@ -36,7 +36,6 @@ from reconciler.why.index import build_stories
 
 MOST_SHOWN = 10
 REFRESH = 3.0
-GROUP = "kueue.x-k8s.io"
 Rows = list[dict[str, Any]]
 
 

@@ -1,4 +1,4 @@
-"""The loop of `kfleet run`: one leader at a time, one cycle per trigger."""
+"""The loop of `kfleet run`: one leader at a time, one cycle per trigger, and the page of the last cycle."""
 
 import logging
 import threading

@@ -1,4 +1,4 @@
-"""Notices of a cycle for Events, what other field managers revert, and a grace period for health.
+"""What a cycle tells: Events, a log line per written object, what other field managers revert, when health counts.
 
 An object that another field manager reverts after every write is written after a longer pause each time. Otherwise two
 controllers that watch an object and write it at once would write as fast as they can, without end.
@@ -42,6 +42,12 @@ MOST_OF_A_REASON = 10
 MOST_OF_A_BUS, A_WHILE = 10, timedelta(minutes=10)
 # A separate number or quantity. Digits in a name (worker-1, a100) are part of the name.
 _AMOUNT = re.compile(r"(?<![\w.-])\d[\d.]*\w*(?![\w-])")
+CORRECTED = "Corrected"
+# The first apply of a large fleet writes thousands of objects: git has their content.
+MOST_LOGGED = 100
+MOST_FIELDS = 20
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,14 +279,6 @@ def _without_amounts(text: str) -> str:
     return _AMOUNT.sub("N", text)
 
 
-log = logging.getLogger(__name__)
-
-CORRECTED = "Corrected"
-# The first apply of a large fleet writes thousands of objects: git has their content.
-MOST_LOGGED = 100
-MOST_FIELDS = 20
-
-
 def written_changes(plan: Plan, outcomes: Iterable[ClusterOutcome]) -> Iterator[Change]:
     """The changes that were made, in the order of the plan."""
     done = _done(outcomes)
@@ -299,7 +297,7 @@ def _done(outcomes: Iterable[ClusterOutcome]) -> frozenset[Ref]:
 def log_written(plan: Plan, outcomes: tuple[ClusterOutcome, ...]) -> None:
     changes = list(written_changes(plan, outcomes))
     for change in changes[:MOST_LOGGED]:
-        fields = [_text(field) for field in change.fields[:MOST_FIELDS]]
+        fields = [_field_text(field) for field in change.fields[:MOST_FIELDS]]
         facts = {"object": str(change.ref), "action": change.action.value, "reason": str(change.reason)}
         log.info("written", extra={**facts, "fields": fields})
     if len(changes) > MOST_LOGGED:
@@ -322,9 +320,9 @@ def correction_notices(plan: Plan, outcomes: tuple[ClusterOutcome, ...]) -> froz
 
 def _correction(change: Change, drifted: list[FieldChange]) -> str:
     more = f"; and {len(drifted) - MOST_FIELDS} more fields" if len(drifted) > MOST_FIELDS else ""
-    return f"{change.ref}: corrected {'; '.join(_text(field) for field in drifted[:MOST_FIELDS])}{more}"
+    return f"{change.ref}: corrected {'; '.join(_field_text(field) for field in drifted[:MOST_FIELDS])}{more}"
 
 
-def _text(field: FieldChange) -> str:
+def _field_text(field: FieldChange) -> str:
     owner = f", held by {field.owner}" if field.owner else ""
     return f"{field.path}: {format_value(field.old)} -> {format_value(field.new)} ({field.cause.value}{owner})"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.lint.model import Remark, Rule, Severity, View, about, is_native
 from reconciler.objects import group_of
-from reconciler.spec.kubestellar import CHECK_CONTROLLER, CLUSTER_LABEL, GROUP
+from reconciler.spec.kubestellar import API_GROUP, CHECK_CONTROLLER, CLUSTER_LABEL
 from reconciler.spec.places import downsynced_queues
 
 RULES = (
@@ -49,7 +49,7 @@ def _check_labels(view: View) -> Iterator[Remark]:
 def _check_transforms(view: View) -> Iterator[Remark]:
     suspending = {(kind.group, kind.plural): f"$.{kind.suspend}" for kind in view.spec.fleet.kubestellar.kinds}
     for entry in view.spec.objects:
-        if (entry.document.kind, group_of(entry.manifest)) != ("CustomTransform", GROUP):
+        if (entry.document.kind, group_of(entry.manifest)) != ("CustomTransform", API_GROUP):
             continue
         spec = as_map(entry.manifest.get("spec"))
         meant = suspending.get((as_text(spec.get("apiGroup")), as_text(spec.get("resource"))))

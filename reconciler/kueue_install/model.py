@@ -1,4 +1,7 @@
-"""The values of installing Kueue: what runs, what git says, and the step between them."""
+"""The values of installing Kueue: what runs, what git says, the step between them, and why a release does not start.
+
+Kueue 0.20 was not read in its sources. What is said about it is what its release notes say.
+"""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,8 @@
-"""The part of `observe` that lists live queues, workloads, jobs and nodes, for views and effects."""
+"""The part of `observe` that lists live queues, workloads, jobs and nodes, for views and effects.
+
+It also finds out which Cluster a hand-written MultiKueueCluster of the manager is, and reads single jobs: kinds that
+own no workload, and the pods of one namespace.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -223,7 +227,6 @@ def _by_server(client: ClusterClient, path: str, clients: Mapping[ClusterName, C
     return next((found[0] for found in (by_address, by_authority) if len(found) == 1), None)
 
 
-PARALLEL = 8
 # Listed in the namespace of the job: pods explain why an admitted job does not start, and ReplicaSets own some of them.
 LISTED: tuple[KindKey, ...] = (("", "Pod"), ("apps", "ReplicaSet"))
 
@@ -253,7 +256,7 @@ def _of_cluster(
     listed = [served[key][0] for key in LISTED if key in served and key not in known]
     with ThreadPoolExecutor(PARALLEL) as pool:
         found = list(pool.map(lambda kind: _find(client, kind, namespace, name), single))
-        lists = list(pool.map(lambda kind: _list(client, kind, namespace), listed))
+        lists = list(pool.map(lambda kind: _list_in(client, kind, namespace), listed))
     yield from (one for one in found if one is not None)
     yield from (one for entries in lists for one in entries)
 
@@ -266,12 +269,8 @@ def _find(client: ClusterClient, kind: ApiKind, namespace: str, name: str) -> Ma
     return None if found is None else _typed(found, kind)
 
 
-def _list(client: ClusterClient, kind: ApiKind, namespace: str) -> Iterable[Manifest]:
+def _list_in(client: ClusterClient, kind: ApiKind, namespace: str) -> Iterable[Manifest]:
     try:
         return tuple(_typed(entry, kind) for entry in client.list(kind.collection(namespace)))
     except ClusterError:
         return ()
-
-
-def _typed(entry: Manifest, kind: ApiKind) -> Manifest:
-    return {**entry, "apiVersion": kind.api_version, "kind": kind.kind}

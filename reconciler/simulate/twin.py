@@ -1,4 +1,7 @@
-"""One twin: a control plane and a Kueue in a sandbox, with the objects of one cluster of the fleet."""
+"""One twin: a control plane and a Kueue in a sandbox, with the objects of one cluster of the fleet.
+
+Custom resources are written into its etcd, with the uid and times that a client of the API cannot set.
+"""
 
 import time
 from base64 import b64encode

@@ -2,6 +2,12 @@
 
 An entry keeps the version in which its manager wrote. Older versions of Kueue had other names for some fields, and
 treated some lists as atomic that have keys now.
+
+An object is released without these entries: kfleet's marks and its ownership of fields go, and every value stays.
+Decision: the entries of managedFields are removed, instead of applying an empty object, because the API server deletes
+each field that its last owner gives up: a queue would lose its quota.
+Decision: an object whose only owner was kfleet keeps one entry that owns nothing. Without any entry, the API server
+gives all fields to `before-first-apply` with the next server-side apply, and another tool would meet a conflict.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The plan that ends a fleet.
+"""The plan that ends a fleet, and what it leaves to a person.
 
 Decision: it is the plan of a fleet without documents, so that every guard, order and wait of `apply` holds. Only two
 things differ: the guard against an empty fleet is replaced by the number of deletes, which has to be confirmed however

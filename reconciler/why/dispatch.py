@@ -1,4 +1,7 @@
-"""Where MultiKueue or KubeStellar sent a job, what each worker says about it, and whether an admitted job runs."""
+"""Where MultiKueue or KubeStellar sent a job, what each worker says about it, and whether an admitted job runs.
+
+A reservation on the manager that no worker can serve blocks the quota of others until its job is deleted.
+"""
 
 from collections.abc import Iterable, Iterator
 

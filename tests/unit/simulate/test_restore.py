@@ -7,7 +7,7 @@ import pytest
 
 from reconciler.kueue.kinds import GROUP
 from reconciler.objects import ClusterName
-from reconciler.simulate import etcd
+from reconciler.simulate import twin
 from reconciler.simulate.restore import (
     CHECK_CONTROLLER,
     check_notes,
@@ -143,11 +143,11 @@ def test_topology_whose_nodes_were_left_out_of_the_snapshot_is_unknown() -> None
     ],
 )
 def test_key_of_an_object_is_the_one_that_an_api_server_reads(manifest: dict[str, object], key: str) -> None:
-    assert etcd.key_of(ClusterName("twin1"), manifest) == key
+    assert twin.key_of(ClusterName("twin1"), manifest) == key
 
 
 def test_batches_stay_below_the_limits_of_etcd() -> None:
-    small, large = orjson.dumps("x"), b"x" * (etcd.MOST_BYTES - 1)
-    assert [len(batch) for batch in etcd._batches([small] * 250)] == [100, 100, 50]
-    assert [len(batch) for batch in etcd._batches([small, large, small, small])] == [1, 1, 2]
-    assert [len(batch) for batch in etcd._batches([small] * 3, 1)] == [1, 1, 1]
+    small, large = orjson.dumps("x"), b"x" * (twin.MOST_BYTES - 1)
+    assert [len(batch) for batch in twin._batches([small] * 250)] == [100, 100, 50]
+    assert [len(batch) for batch in twin._batches([small, large, small, small])] == [1, 1, 2]
+    assert [len(batch) for batch in twin._batches([small] * 3, 1)] == [1, 1, 1]
