@@ -13,9 +13,9 @@ from reconciler.kueue.workloads import holding_count, is_stopped, is_unattended
 from reconciler.objects import FIELD_MANAGER, Manifest
 from reconciler.plan.model import Action, Change, Outcome, Reason
 from reconciler.plan.record import masked_problem
-from reconciler.state.managed_fields import release_operations
 from reconciler.state.manual_edits import drop_manual_owners, moved_fields, removals
 from reconciler.state.queues import EVICT, HOLD, STOPPER, is_queue, letting_go, stopping
+from reconciler.state.tracking import release_operations
 
 POLL = 0.1
 STOPPED_WITHIN = timedelta(seconds=30)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from reconciler.state.managed_fields import RELEASED, release_operations
+from reconciler.state.tracking import RELEASED, release_operations
 
 OURS = {"manager": "kfleet", "operation": "Apply", "fieldsV1": {"f:spec": {"f:cohortName": {}}}}
 DRAIN = {"manager": "kfleet-drain", "operation": "Apply", "fieldsV1": {"f:spec": {"f:stopPolicy": {}}}}
