@@ -14,8 +14,9 @@ from reconciler.kubestellar.model import Decision
 from reconciler.kubestellar.observe import observe_placements
 from reconciler.kueue.reading import as_text, at
 from reconciler.objects import ClusterName
+from reconciler.pipeline.admission import observe_named
 from reconciler.pipeline.load import Source
-from reconciler.pipeline.objects import observe_fleet_objects, observe_named
+from reconciler.pipeline.objects import observe_fleet_objects
 from reconciler.pipeline.observe import Connections
 from reconciler.spec.model import FleetSpec
 from reconciler.spec.places import downsynced_queues
