@@ -6,12 +6,11 @@ from dataclasses import dataclass, field
 from reconciler.objects import ClusterName
 from reconciler.plan.model import Action, Change, Reason, Waiting
 from reconciler.plan.prune import members_of
-from reconciler.plan.servers import NOT_SHARED, SharedServers
 from reconciler.render.model import Leaving
 from reconciler.spec.model import FleetSpec
 from reconciler.spec.places import downsynced_by
 from reconciler.state.applyset import Addresses, Inventory, addresses_of, digest_of
-from reconciler.state.model import ClusterView
+from reconciler.state.model import NOT_SHARED, ClusterView, SharedServers
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,14 @@ from reconciler.objects import ClusterName, Manifest, Ref
 from reconciler.plan.blocked import is_dispatching
 from reconciler.plan.model import Action, Change, Reason, Refusal, Refused
 from reconciler.plan.prune import count_members, members_of
-from reconciler.plan.servers import NEW_NAME
 from reconciler.spec.enums import Dispatch, PrunePolicy
 from reconciler.spec.model import FleetSpec
 from reconciler.spec.places import home_cluster
 from reconciler.state.applyset import MEMBER_LABEL, TOOL, Inventory
-from reconciler.state.model import ClusterView
+from reconciler.state.model import ClusterView, SharedServers
 from reconciler.state.queues import is_stopped
 
+NEW_NAME = "it can join under its new name when all objects of the fleet under the old name are gone"
 _SHOWN = 3
 # What two fleets with MultiKueue on one manager would both write.
 _SHARED_KINDS = frozenset(("ResourceFlavor", "MultiKueueConfig", "MultiKueueCluster"))
@@ -63,6 +63,18 @@ def _problem(view: ClusterView, owner: str, refs: list[Ref], *, is_sending: bool
 
 def _foreign_owner(view: ClusterView, ref: Ref) -> str:
     return str((view.live[ref]["metadata"].get("labels") or {}).get(MEMBER_LABEL, ""))
+
+
+def guard_shared_server(spec: FleetSpec, view: ClusterView, shared: SharedServers) -> Iterator[Refusal]:
+    others = ", ".join(shared.refused.get(view.name, ()))
+    if not others:
+        return
+    if all(name not in {cluster.name for cluster in spec.clusters} for name in shared.refused[view.name]):
+        yield Refusal(Refused.MOVED, f"its inventory names it {others}; {NEW_NAME}", view.name)
+        return
+    way_out = "give each cluster its own access, or remove one of them from the fleet"
+    problem = f"it is the same API server as {others} (uid {view.uid}); {way_out}"
+    yield Refusal(Refused.SHARED, problem, view.name)
 
 
 def guard_server(spec: FleetSpec, view: ClusterView, manager: ClusterView | None) -> Iterator[Refusal]:

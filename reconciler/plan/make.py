@@ -23,13 +23,13 @@ from reconciler.plan.guards import (
     guard_home,
     guard_manager,
     guard_server,
+    guard_shared_server,
     guard_source,
     join_foreign,
 )
 from reconciler.plan.model import Action, Change, ClusterPlan, Plan, Reason, Refusal, Refused
 from reconciler.plan.objects import PlanContext, decide
 from reconciler.plan.prune import members_of, plan_prune
-from reconciler.plan.servers import NOT_SHARED, SharedServers, guard_shared_server
 from reconciler.render.model import Leaving
 from reconciler.spec.kubestellar import API_GROUP as KUBESTELLAR_GROUP
 from reconciler.spec.model import FleetSpec
@@ -37,7 +37,7 @@ from reconciler.spec.places import home_cluster
 from reconciler.state.applyset import Inventory, SetName, kind_key
 from reconciler.state.managed_fields import owners_at
 from reconciler.state.manual_edits import predecessor_of
-from reconciler.state.model import ClusterView, Prediction
+from reconciler.state.model import NOT_SHARED, ClusterView, Prediction, SharedServers
 
 _PASSIVE = {Action.KEEP, Action.HOLD}
 _IDENTITY_REFUSALS = {Refused.MOVED, Refused.SHARED}

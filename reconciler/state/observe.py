@@ -11,7 +11,6 @@ from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.references import REFERRERS
 from reconciler.kueue.workloads import is_opening
 from reconciler.objects import IDENTITY, ApiKind, ClusterName, Gap, Manifest, Ref, without_status_owners
-from reconciler.plan.servers import SharedServers, find_shared_servers
 from reconciler.render.model import DesiredObject
 from reconciler.render.running import begins_to_evict, drops_flavor, keep_used_flavors, with_evicted
 from reconciler.spec.model import Cluster, FleetSpec
@@ -27,7 +26,7 @@ from reconciler.state.applyset import (
     read_digests,
     read_parent,
 )
-from reconciler.state.model import ClusterView, KindKey
+from reconciler.state.model import ClusterView, KindKey, SharedServers, find_shared_servers
 
 WORKLOADS: KindKey = (GROUP, "Workload")
 LOCAL_QUEUES: KindKey = (GROUP, "LocalQueue")

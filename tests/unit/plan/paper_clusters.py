@@ -10,7 +10,6 @@ from reconciler.multikueue.model import FormerJobs, RemovedCluster, WorkerRemova
 from reconciler.objects import ClusterName, Gap, Manifest, Ref, ref_of
 from reconciler.plan.make import Comparison, make_plan
 from reconciler.plan.model import Change, ClusterPlan, Plan
-from reconciler.plan.servers import SharedServers, find_shared_servers
 from reconciler.render.compute import compute_observed
 from reconciler.render.model import DesiredObject, offline_api, written
 from reconciler.snapshot.model import NOTHING_SEEN, Observations
@@ -20,7 +19,7 @@ from reconciler.spec.parse import parse_fleet
 from reconciler.state.applyset import Address, Inventory, SetName, remembered_cluster
 from reconciler.state.dry_run import compare
 from reconciler.state.manual_edits import unnamed_fields, without
-from reconciler.state.model import ClusterView, Prediction
+from reconciler.state.model import ClusterView, Prediction, SharedServers, find_shared_servers
 from reconciler.state.queues import EVICT, STOPPER, letting_go, stopping
 from reconciler.state.tracking import add_tracking_metadata, with_record
 from tests import fast_yaml
