@@ -8,7 +8,7 @@ from typing import Any
 
 from reconciler.capacity.nodes import Node
 from reconciler.kubestellar.model import JobPodSet
-from reconciler.kueue.reading import as_list, as_map, as_text, at, is_hard, is_tolerated
+from reconciler.kueue.reading import as_list, as_map, as_text, is_hard, is_tolerated
 from reconciler.objects import Manifest
 from reconciler.quantity import NANO, ZERO
 from reconciler.snapshot.model import Amounts
@@ -28,12 +28,6 @@ def has_labels(node: Node, pods: JobPodSet) -> bool:
 
 def is_open(node: Node, pods: JobPodSet) -> bool:
     return node.is_usable and all(is_tolerated(taint, pods.tolerations) for taint in node.taints if is_hard(taint))
-
-
-def required_terms(pod_spec: Manifest) -> tuple[Manifest, ...]:
-    """The terms of a required node affinity; a pod needs one of them."""
-    required = at(pod_spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
-    return tuple(as_map(term) for term in as_list(at(required, "nodeSelectorTerms")))
 
 
 def _matches_term(node: Node, term: Manifest) -> bool:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from reconciler.kubestellar.fit import required_terms
 from reconciler.kubestellar.model import (
     ANNOTATION,
     End,
@@ -221,7 +220,7 @@ def _pod_set(pods: Manifest, flavors: Mapping[str, _FlavorNodes], assigned: list
         requests=pod_amounts(pod),
         labels={**labels, **{key: as_text(value) for key, value in as_map(pod.get("nodeSelector")).items()}},
         tolerations=(*map(as_map, as_list(pod.get("tolerations"))), *tolerations),
-        terms=required_terms(pod),
+        terms=_required_terms(pod),
         flavors=tuple(assigned),
     )
 
@@ -253,3 +252,9 @@ def _is_true(workload: Manifest | None, kind: str) -> bool:
 def _condition(workload: Manifest | None, kind: str) -> Mapping[str, object]:
     conditions = map(as_map, as_list(at(workload, "status", "conditions")))
     return next((one for one in conditions if one.get("type") == kind), {})
+
+
+def _required_terms(pod_spec: Manifest) -> tuple[Manifest, ...]:
+    """The terms of a required node affinity; a pod needs one of them."""
+    required = at(pod_spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+    return tuple(as_map(term) for term in as_list(at(required, "nodeSelectorTerms")))

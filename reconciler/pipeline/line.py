@@ -19,7 +19,6 @@ from reconciler.objects import ClusterName, PreflightIssue, Ref
 from reconciler.pipeline.capacity import NOW, ObserveOptions
 from reconciler.pipeline.compare import Report, compare, ignore_progress, observe_objects
 from reconciler.pipeline.load import Revision
-from reconciler.pipeline.objects import observe_queue_objects
 from reconciler.pipeline.observe import Connections, connect_recorded, observe, observe_permissions
 from reconciler.pipeline.plan import WHOLE, Scope, plan, preflight
 from reconciler.pipeline.render import Rendered, render
@@ -155,6 +154,8 @@ class _Between(NamedTuple):
 
 
 def _on_snapshot(revision: Revision, recording: Recording) -> _Between:
+    from reconciler.pipeline.objects import observe_queue_objects  # noqa: PLC0415  (lists workloads, for effects only)
+
     capacity = read_look(recording.capacity) if recording.capacity else None
     with closing(connect_recorded(revision.spec, recording)) as connections:
         made = plan_fleet(revision, connections, ObserveOptions(timedelta(), capacity), WITHOUT_PREFLIGHT)
@@ -167,6 +168,7 @@ def observe_effects(spec: FleetSpec, plan: Plan, connections: Connections) -> Ef
     if not may_have_effects(plan):
         return NO_EFFECTS
     from reconciler.effects.find import find_effects  # noqa: PLC0415  (the scheduler; a plan without changes needs none)
+    from reconciler.pipeline.objects import observe_queue_objects  # noqa: PLC0415  (the same)
 
     return find_effects(spec, plan, observe_queue_objects(spec, connections))
 

@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from reconciler.kubestellar.model import ObservedPlacements
-from reconciler.kubestellar.plan import plan_placements
+from reconciler.kubestellar.model import ObservedPlacements, PlacementStep
 from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.kinds import GROUP as KUEUE_GROUP
 from reconciler.kueue.kinds import MULTIKUEUE_CONTROLLER
@@ -111,9 +110,19 @@ def make_plan(
         (*looks.gaps, *seen),
         preflight_issues=preflight_issues,
         waiting=waiting,
-        placements=plan_placements(spec, None if _has_refused_downsync(refusals) else looks.placing, foreign),
+        placements=() if _has_refused_downsync(refusals) else _placements(spec, looks.placing, foreign),
         contacted=(*_removed(spec, looks.predictions), *sorted(looks.shared.forgotten)),
     )
+
+
+def _placements(
+    spec: FleetSpec, placing: ObservedPlacements | None, foreign: frozenset[ClusterName]
+) -> tuple[PlacementStep, ...]:
+    if placing is None:
+        return ()
+    from reconciler.kubestellar.plan import plan_placements  # noqa: PLC0415  (only fleets with KubeStellar place jobs)
+
+    return plan_placements(spec, placing, foreign)
 
 
 def _cluster_plan(spec: FleetSpec, view: ClusterView, changes: tuple[Change, ...], *, is_complete: bool) -> ClusterPlan:

@@ -17,7 +17,6 @@ from reconciler.flux.render import with_queue
 from reconciler.kubestellar.render import kubestellar_objects, still_closing, with_closing, with_downsynced
 from reconciler.kueue.kinds import KIND_BY_NAME, kind_of
 from reconciler.kueue.reading import as_list, as_map
-from reconciler.monitoring.render import monitoring_objects
 from reconciler.multikueue.model import WorkerRemovals
 from reconciler.multikueue.removal import (
     drained_first,
@@ -73,7 +72,7 @@ def compute_desired(spec: FleetSpec, seen: Observations = NOTHING_SEEN, *, marks
             tenant_objects(spec),
             member_objects(spec),
             skypilot_objects(spec),
-            monitoring_objects(spec),
+            _monitoring_objects(spec),
             native_objects(spec, seen, waiting),
         )
     )
@@ -85,6 +84,14 @@ def compute_desired(spec: FleetSpec, seen: Observations = NOTHING_SEEN, *, marks
     ordered = sorted((*objects, *held), key=lambda entry: (position[entry.ref.cluster], wave_of(entry.ref), entry.ref))
     leaving = with_downsynced(spec, seen.downsynced, leaving_of(waiting, held, objects))
     return Desired(tuple(ordered), (*seen.gaps, *observed.gaps), leaving)
+
+
+def _monitoring_objects(spec: FleetSpec) -> Iterable[DesiredObject]:
+    if spec.fleet.monitoring is None:
+        return ()
+    from reconciler.monitoring.render import monitoring_objects  # noqa: PLC0415  (dashboards; few fleets have them)
+
+    return monitoring_objects(spec)
 
 
 def observed_objects(

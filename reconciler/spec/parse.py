@@ -12,7 +12,6 @@ from reconciler.spec import build
 from reconciler.spec.files import Document, FleetFiles, SpecSource
 from reconciler.spec.model import FleetSpec
 from reconciler.spec.nats import read_master_queue
-from reconciler.spec.overlay import apply_overlay
 from reconciler.spec.places import FOLLOWERS, check_folders, with_folder_targets, with_followers
 from reconciler.spec.schema import FILES, check_schema
 from reconciler.spec.selectors import ANNOTATION, LINT_IGNORE, check_metadata, read_ignores, read_targets
@@ -114,6 +113,8 @@ def parse_fleet(files: FleetFiles, overlay: str = "") -> FleetSpec:
     reading = read_documents(files.fleet())
     documents, errors = reading.documents, _coded(YAML, reading.errors)
     if overlay:
+        from reconciler.spec.overlay import apply_overlay  # noqa: PLC0415  (most fleets have none)
+
         overlaid = apply_overlay(files, overlay, documents)
         documents = overlaid.documents
         errors.extend(_coded(OVERLAY, overlaid.errors))
