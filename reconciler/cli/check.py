@@ -15,7 +15,7 @@ from reconciler.cli.options import load_or_stop, read_recording, snapshot_option
 from reconciler.cli.output import paint
 from reconciler.cli.planning import opened
 from reconciler.errors import ExitCode, SourceLocation
-from reconciler.flux.minicluster import to_current
+from reconciler.flux.render import to_current
 from reconciler.objects import ClusterName, Manifest
 from reconciler.pipeline.admission import live_fleet
 from reconciler.pipeline.load import Revision, Source

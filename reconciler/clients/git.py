@@ -13,17 +13,19 @@ from contextlib import contextmanager, suppress
 from functools import reduce
 from pathlib import Path, PurePosixPath
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from git import Commit, Repo
 from git.exc import GitCommandError, InvalidGitRepositoryError, NoSuchPathError
 from git.objects import Blob, Submodule, Tree
 from gitdb.exc import ODBError
 
-from reconciler.clients.git_cache import BRANCHES_AND_TAGS, Clone
 from reconciler.clients.working_tree import Collector, read_tree
 from reconciler.errors import GitError
 from reconciler.spec.files import NO_FOLDER_HINT, FleetFiles, overlays_beside
+
+if TYPE_CHECKING:
+    from reconciler.clients.git_cache import Clone  # only for URLs
 
 TRANSPORTS = ("https", "ssh", "file")
 FETCH_SECONDS = 300
@@ -61,7 +63,7 @@ _SHOWN_COMMIT = 12
 class Repository:
     """An open repository: a path, or the cached clone of a URL."""
 
-    def __init__(self, repo: Repo, source: str, clone: Clone | None = None) -> None:
+    def __init__(self, repo: Repo, source: str, clone: "Clone | None" = None) -> None:
         self._repo, self._source, self.origin, self._clone = repo, source, mask(source), clone
         self._repo.git.update_environment(**_environment())
 
@@ -124,7 +126,7 @@ class Repository:
     def fetch(self) -> None:
         """Fetch the branches and tags of a cached clone; a local repository is used unchanged."""
         if is_url(self._source):
-            self._fetch_into_clone(*BRANCHES_AND_TAGS)
+            self._fetch_into_clone()
 
     def _fetch_into_clone(self, *refs: str) -> None:
         if self._clone is not None:
@@ -244,6 +246,8 @@ def open_repository(source: str, *, cache: Path | None = None) -> Repository:
             return Repository(Repo(source, search_parent_directories=source == HERE), source)
         except (InvalidGitRepositoryError, NoSuchPathError) as error:
             raise GitError(source, "is not a git repository") from error
+    from reconciler.clients.git_cache import Clone  # noqa: PLC0415  (only for URLs)
+
     _check_transport(source)
     _check_login(source)
     folder = (cache or _cache_folder()) / _folder_name(source)

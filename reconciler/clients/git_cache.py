@@ -32,7 +32,8 @@ class Clone:
             self.repo = self._opened()
 
     def fetch(self, *refs: str) -> None:
-        """Fetch. Raises GitCommandError or OSError if the remote is the problem, not the clone."""
+        """Fetch the refs, or all branches and tags. Raises GitCommandError or OSError if the remote is the problem."""
+        refs = refs or BRANCHES_AND_TAGS
         with self._alone():
             try:
                 self._fetch(self.repo, *refs)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import orjson
 
@@ -18,7 +19,9 @@ from reconciler.errors import ClusterError
 from reconciler.objects import ClusterName
 from reconciler.snapshot.masking import masked_token
 from reconciler.snapshot.recording import ClusterRecording, RecordedAnswer, Request, question_text
-from reconciler.snapshot.replay import Replay
+
+if TYPE_CHECKING:
+    from reconciler.snapshot.replay import Replay  # what asks live clusters needs no answers of recorded ones
 
 DISCOVERY = "as=APIGroupDiscoveryList"
 REVIEWS = ("/selfsubjectaccessreviews", "/selfsubjectrulesreviews", "/subjectaccessreviews")
@@ -121,7 +124,7 @@ class ReplayConnection:
 
     is_read_only = True
 
-    def __init__(self, cluster: ClusterName, replay: Replay, access: ClusterLogin, asker: str = "") -> None:
+    def __init__(self, cluster: ClusterName, replay: "Replay", access: ClusterLogin, asker: str = "") -> None:
         self.cluster, self.access = cluster, access
         self.silence = Silence(timedelta())
         self._replay, self._asker = replay, asker
@@ -150,4 +153,6 @@ def _data(answer: RecordedAnswer) -> bytes:
 
 
 def replayed(cluster: ClusterName, recorded: ClusterRecording) -> ReplayConnection:
+    from reconciler.snapshot.replay import Replay  # noqa: PLC0415  (only for snapshots)
+
     return ReplayConnection(cluster, Replay(recorded.answers), ClusterLogin(recorded.server, recorded.ca))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from reconciler.flux.minicluster import CURRENT, is_mini_cluster, is_old, lost_in, to_current
+from reconciler.flux.render import CURRENT, is_mini_cluster, is_old, lost_in, to_current
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.lint.model import Remark, Rule, Severity, View
 from reconciler.spec.files import Document

@@ -27,7 +27,6 @@ from reconciler.plan.preflight import gather_facts, unlisted_permissions
 from reconciler.plan.rbac import with_answers
 from reconciler.snapshot.model import Observations
 from reconciler.snapshot.recording import ClusterRecording, Recording
-from reconciler.snapshot.replay import masked_answers
 from reconciler.spec.enums import Role
 from reconciler.spec.model import Cluster, FleetSpec
 from reconciler.spec.places import home_cluster
@@ -310,6 +309,8 @@ class Recorder:
 
     def recordings(self) -> Mapping[ClusterName, ClusterRecording]:
         """The masked answers of each cluster that was opened."""
+        from reconciler.snapshot.replay import masked_answers  # noqa: PLC0415  (only to write a snapshot)
+
         with self._lock:
             opened = dict(self._opened)
         return {

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from reconciler.flux.minicluster import is_mini_cluster, to_current
+from reconciler.flux.render import is_mini_cluster, to_current
 from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.kinds import KIND_BY_NAME, kind_of
 from reconciler.objects import ClusterName, Manifest

@@ -12,7 +12,7 @@ from pathlib import Path
 from reconciler import cli
 from reconciler.clients.kubernetes import ApiServer
 from reconciler.errors import ClusterError
-from reconciler.flux.minicluster import operator_job
+from reconciler.flux.render import operator_job
 from reconciler.objects import Manifest
 from tests import fast_yaml
 from tests.builders import (

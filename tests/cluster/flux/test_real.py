@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.clients.kubernetes import ApiServer
 from reconciler.errors import ClusterError
-from reconciler.flux.minicluster import operator_job
+from reconciler.flux.render import operator_job
 from reconciler.objects import Manifest
 from reconciler.sandbox.fleet import Sandbox
 from tests.builders import (

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.flux.minicluster import lost_in, operator_job, to_current
+from reconciler.flux.render import lost_in, operator_job, to_current
 from tests.builders import Document
 from tests.unit.flux.lammps import CURRENT, OLD, lammps
 
