@@ -10,7 +10,7 @@ from reconciler.kueue.frameworks import FRAMEWORKS
 from reconciler.kueue.kinds import MULTIKUEUE_CONTROLLER
 from reconciler.kueue.reading import as_list, as_text, at
 from reconciler.objects import ClusterName, Manifest
-from reconciler.spec.kubestellar import CLUSTER_LABEL
+from reconciler.spec.settings import CLUSTER_LABEL
 
 CARRIER = "kubestellar.io/ks-kueue"
 KINDS = "add the kind to the Fleet's spec.kubestellar.kinds"

@@ -8,7 +8,7 @@ from reconciler.admission.model import PodSet, Submission
 from reconciler.flux.render import FLUX_GROUP, MINI_CLUSTER, NOT_DOWNSYNCED, operator_job
 from reconciler.kueue.reading import PRIORITY_LABEL, QUEUE_LABEL, as_list, as_map, as_text, at
 from reconciler.objects import Manifest, group_of
-from reconciler.spec.kubestellar import CLUSTER_LABEL, DownsyncKind
+from reconciler.spec.settings import CLUSTER_LABEL, DownsyncKind
 
 POD = "pod"
 DEPLOYMENT = "deployment"

@@ -1,4 +1,6 @@
-"""What counts of what was seen: growth at once, shrinking after a while, nothing of a pool that fell silent.
+"""The sources of capacity in a spec, and what counts of what was seen of them.
+
+Growth counts at once, shrinking after a while, and nothing counts of a pool that fell silent.
 
 Decisions: what is not observed keeps its last value, however long that lasts: a cluster that does not answer says
 nothing about its nodes, and a smaller quota lets other queues of a cohort preempt what runs. Only a pool falls silent,
@@ -10,14 +12,17 @@ enough becomes the most that was seen of it meanwhile, and not what was seen las
 count where something was a little smaller before.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from reconciler.capacity.model import CapacityObservation, Entry, Ledger, ObservedCapacity, Sample, SourceKey
+from reconciler.objects import ClusterName
 from reconciler.quantity import ZERO, Quantity
-from reconciler.snapshot.model import Amounts, Freshness, PoolKey
-from reconciler.spec.enums import CapacityPolicy
+from reconciler.snapshot.model import Amounts, FlavorKey, Freshness, PoolKey
+from reconciler.spec.enums import CapacityPolicy, CapacitySource
+from reconciler.spec.model import Flavor, FleetSpec
+from reconciler.spec.nats import Bus, NatsFlavor, bus_name, find_bus
 
 USUAL_PERIOD = timedelta(seconds=30)
 LONGEST_PERIOD = timedelta(minutes=5)
@@ -198,3 +203,103 @@ def _moments(look: ObservedCapacity, rules: Rules) -> Iterator[datetime]:
         if place.bus in look.listened:
             listened_for = effective_timeout(entry.last, timeout)
             yield max(entry.last.seen_at + listened_for, look.now + listened_for - look.listened[place.bus])
+
+
+@dataclass(frozen=True, slots=True)
+class PoolGroup:
+    """Pools that one entry of a MasterQueue, or one Flavor, asks for."""
+
+    bus: Bus
+    pools: NatsFlavor
+    timeout: timedelta
+
+    def has(self, place: PoolKey) -> bool:
+        return is_at(self.pools, place) and self.pools.has(place.name)
+
+    @property
+    def named(self) -> tuple[SourceKey, ...]:
+        return tuple(pool_source(self.pools, name) for name in self.pools.pools)
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Everything of a fleet that is observed. Nothing is asked for where this is empty."""
+
+    flavors: Mapping[CapacitySource, Mapping[ClusterName, tuple[Flavor, ...]]]
+    groups: tuple[PoolGroup, ...]
+    policy: CapacityPolicy
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.groups and not any(self.flavors.values())
+
+    @property
+    def buses(self) -> tuple[Bus, ...]:
+        return tuple({group.bus.name: group.bus for group in self.groups}.values())
+
+    def asked_of(self, bus: Bus) -> tuple[NatsFlavor, ...]:
+        return tuple(group.pools for group in self.groups if group.bus.name == bus.name)
+
+    def subjects_of(self, bus: Bus) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(pools.subject for pools in self.asked_of(bus)))
+
+    def find_pool(self, bus: str, subject: str) -> PoolKey | None:
+        """The pool that publishes on a subject; None if the spec asks for no such pool."""
+        above, _, name = subject.rpartition(".")
+        place = PoolKey(bus, above, name)
+        return place if any(group.has(place) for group in self.groups) else None
+
+    def timeout_of(self, source: SourceKey, usual: timedelta) -> timedelta | None:
+        """The longest timeout that the spec gives to a source; None if the spec does not use it."""
+        if isinstance(source.place, PoolKey):
+            found = [group.timeout for group in self.groups if group.has(source.place)]
+            return max(found, default=None)
+        flavors = self.flavors.get(source.kind, {}).get(source.place.cluster, ())
+        return usual if any(flavor.name == source.place.flavor for flavor in flavors) else None
+
+
+def find_sources(spec: FleetSpec) -> Sources:
+    return Sources(
+        {kind: _flavors_by_cluster(spec, kind) for kind in (CapacitySource.NODES, CapacitySource.CLUSTER_METRICS)},
+        tuple(_groups(spec)),
+        spec.fleet.policy.capacity,
+    )
+
+
+def rules_for(spec: FleetSpec, sources: Sources, known: Iterable[SourceKey]) -> Rules:
+    policy = spec.fleet.policy.capacity
+    timeouts = {source: sources.timeout_of(source, policy.stale_after) for source in known}
+    return Rules(policy, {source: timeout for source, timeout in timeouts.items() if timeout is not None})
+
+
+def is_at(pools: NatsFlavor, place: PoolKey) -> bool:
+    """Whether a pool speaks where these pools are asked for."""
+    return (place.bus, place.subject) == (bus_name(pools.connector), pools.subject)
+
+
+def pool_source(pools: NatsFlavor, name: str) -> SourceKey:
+    return SourceKey(CapacitySource.NATS, PoolKey(bus_name(pools.connector), pools.subject, name))
+
+
+def flavor_source(kind: CapacitySource, cluster: ClusterName, flavor: str) -> SourceKey:
+    return SourceKey(kind, FlavorKey(cluster, flavor))
+
+
+def _flavors_by_cluster(spec: FleetSpec, kind: CapacitySource) -> Mapping[ClusterName, tuple[Flavor, ...]]:
+    found: dict[ClusterName, list[Flavor]] = {}
+    for flavor in spec.flavors:
+        for cluster in spec.selected(flavor.clusters) if flavor.capacity.source is kind else ():
+            found.setdefault(cluster.name, []).append(flavor)
+    return {cluster: tuple(flavors) for cluster, flavors in found.items()}
+
+
+def _groups(spec: FleetSpec) -> Iterator[PoolGroup]:
+    logins, usual = spec.fleet.nats, spec.fleet.policy.capacity.stale_after
+    for master in spec.master_queues:
+        for entry in master.flavors:
+            if entry.nats is not None:
+                yield PoolGroup(find_bus(entry.nats.connector, logins), entry.nats, entry.nats.pool_timeout)
+    for flavor in spec.flavors:
+        pools = flavor.capacity.nats
+        if pools is not None:
+            yield PoolGroup(find_bus(pools.connector, logins), pools, pools.pool_timeout or usual)

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from reconciler.capacity.ledger import is_at, pool_source
 from reconciler.capacity.message import POOL_ANNOTATION, POOL_KEY, flavor_name, problem_of_pool
 from reconciler.capacity.model import Sample, SourceKey
 from reconciler.capacity.quota import Quota
-from reconciler.capacity.sources import is_at, pool_source
 from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.reading import as_list, as_map, as_text, at, quantity_at

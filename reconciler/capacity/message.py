@@ -16,9 +16,8 @@ from typing import Any
 
 import orjson
 
-from reconciler.capacity.ledger import one_period
+from reconciler.capacity.ledger import Sources, one_period
 from reconciler.capacity.model import Condition, Sample, SourceKey
-from reconciler.capacity.sources import Sources
 from reconciler.clients.protocols import BusClient, Heard
 from reconciler.kueue.reading import as_list, as_map, is_reserved, quantity_at
 from reconciler.kueue.structure import problem_of_label_key, problem_of_label_value, problem_of_name

@@ -10,7 +10,16 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
-from reconciler.capacity.ledger import follow_buses, listening_time, merge, one_period
+from reconciler.capacity.ledger import (
+    Sources,
+    find_sources,
+    flavor_source,
+    follow_buses,
+    listening_time,
+    merge,
+    one_period,
+    rules_for,
+)
 from reconciler.capacity.masterqueue import recall_pools
 from reconciler.capacity.message import ObservedBus, flavor_name, listen
 from reconciler.capacity.model import (
@@ -25,7 +34,6 @@ from reconciler.capacity.model import (
 )
 from reconciler.capacity.nodes import Node, count, find_metrics, look_at_nodes
 from reconciler.capacity.quota import find_unobserved
-from reconciler.capacity.sources import Sources, find_sources, flavor_source, rules_for
 from reconciler.capacity.store import Kept, LedgerKey, find_ledger
 from reconciler.clients.protocols import BusClient, ClusterClient, list_kueue
 from reconciler.errors import ClusterError

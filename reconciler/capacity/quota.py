@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fractions import Fraction
 
-from reconciler.capacity.ledger import Rules, effective_timeout, one_period
+from reconciler.capacity.ledger import Rules, effective_timeout, is_at, one_period
 from reconciler.capacity.message import flavor_name
 from reconciler.capacity.model import CapacityObservation, Entry, Ledger, SourceKey
-from reconciler.capacity.sources import is_at
 from reconciler.kueue.reading import as_list, as_text, at, quantity_at
 from reconciler.objects import ClusterName, Gap, Manifest, Ref
 from reconciler.quantity import ZERO, Amount, Percent, Quantity, scale, split, unit_of

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from datetime import datetime
 
+from reconciler.capacity.ledger import find_sources, flavor_source
 from reconciler.capacity.model import Entry, ObservedCapacity, SourceKey
 from reconciler.capacity.quota import Objects, flavors_of_source, quotas_of
-from reconciler.capacity.sources import find_sources, flavor_source
 from reconciler.snapshot.model import FlavorKey
 from reconciler.spec.model import FleetSpec
 from reconciler.view.model import PoolEntry, PoolState

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from reconciler.capacity.sources import find_sources
+from reconciler.capacity.ledger import find_sources
 from reconciler.cli.options import read_recording, recorded_capacity, snapshot_option
 from reconciler.cli.output import shown_work
 from reconciler.objects import ClusterName

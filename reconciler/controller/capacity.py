@@ -9,10 +9,9 @@ import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 
-from reconciler.capacity.ledger import is_worth_writing, next_due, shifted
+from reconciler.capacity.ledger import Sources, find_sources, is_worth_writing, next_due, rules_for, shifted
 from reconciler.capacity.model import Ledger, ObservedCapacity
 from reconciler.capacity.observe import Buses, find_kept, ledger_place
-from reconciler.capacity.sources import Sources, find_sources, rules_for
 from reconciler.capacity.store import Kept, LedgerKey, keep_ledger
 from reconciler.clients.protocols import BusClient, ClusterClient
 from reconciler.errors import ClusterError

@@ -21,7 +21,9 @@ from reconciler.multikueue.model import ManagedClusters
 from reconciler.objects import ClusterName, Manifest
 from reconciler.snapshot.model import ClosingQueue
 from reconciler.spec.enums import Dispatch
-from reconciler.spec.kubestellar import (
+from reconciler.spec.model import Cluster, FleetSpec
+from reconciler.spec.places import downsynced_by, downsynced_queues
+from reconciler.spec.settings import (
     ADMISSION_GROUP,
     API_GROUP,
     CHECK_CONTROLLER,
@@ -32,8 +34,6 @@ from reconciler.spec.kubestellar import (
     check_of,
     policy_name,
 )
-from reconciler.spec.model import Cluster, FleetSpec
-from reconciler.spec.places import downsynced_by, downsynced_queues
 
 POLICIES = f"/apis/{API_GROUP}/v1alpha1/bindingpolicies"
 _PARALLEL = 16

@@ -19,9 +19,9 @@ from reconciler.kubestellar.model import (
 )
 from reconciler.objects import ClusterName
 from reconciler.spec.enums import Drain, PlacementRule
-from reconciler.spec.kubestellar import KubeStellar
 from reconciler.spec.model import Cluster, FleetSpec
 from reconciler.spec.places import downsynced_queues, workers_of
+from reconciler.spec.settings import KubeStellar
 
 MOST_NAMED = 8
 # So long a placed job of which nothing is heard counts as one that is not yet in the figures of its nodes.

@@ -18,8 +18,8 @@ from reconciler.kubestellar.model import (
 )
 from reconciler.kueue.reading import as_list, as_map, as_text, at, pod_amounts
 from reconciler.objects import ClusterName, Manifest, Ref
-from reconciler.spec.kubestellar import CLUSTER_LABEL, KNOWN_KINDS, DownsyncKind, check_of, policy_name
 from reconciler.spec.model import FleetSpec
+from reconciler.spec.settings import CLUSTER_LABEL, KNOWN_KINDS, DownsyncKind, check_of, policy_name
 
 ENDS = {
     "Complete": Progress.COMPLETE,

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.lint.model import Remark, Rule, Severity, View, about, is_native
 from reconciler.objects import group_of
-from reconciler.spec.kubestellar import API_GROUP, CHECK_CONTROLLER, CLUSTER_LABEL
 from reconciler.spec.places import downsynced_queues
+from reconciler.spec.settings import API_GROUP, CHECK_CONTROLLER, CLUSTER_LABEL
 
 RULES = (
     Rule(

@@ -11,7 +11,7 @@ from reconciler.capacity.nodes import Node
 from reconciler.kueue.reading import as_map, as_text, at
 from reconciler.objects import ClusterName, Gap, Manifest, Ref
 from reconciler.snapshot.model import NOT_DOWNSYNCED, Amounts, Downsynced
-from reconciler.spec.kubestellar import CLUSTER_LABEL, IS_PLACED, PLACED_LABEL, DownsyncKind
+from reconciler.spec.settings import CLUSTER_LABEL, IS_PLACED, PLACED_LABEL, DownsyncKind
 
 
 @dataclass(frozen=True, slots=True)

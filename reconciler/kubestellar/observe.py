@@ -39,9 +39,9 @@ from reconciler.kueue.workloads import flavors_of
 from reconciler.objects import ClusterName, Gap, Manifest, Ref
 from reconciler.snapshot.model import Downsynced
 from reconciler.spec.enums import CapacitySource, Drain
-from reconciler.spec.kubestellar import API_GROUP, CLUSTER_LABEL, JOB, DownsyncKind
 from reconciler.spec.model import Cluster, FleetSpec
 from reconciler.spec.places import downsynced_by, downsynced_queues, placement_check, workers_of
+from reconciler.spec.settings import API_GROUP, CLUSTER_LABEL, JOB, DownsyncKind
 
 COMBINED = f"/apis/{API_GROUP}/v1alpha1/combinedstatuses"
 OWN_WORKLOADS = f"!{GROUP}/multikueue-origin"

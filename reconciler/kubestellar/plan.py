@@ -28,9 +28,9 @@ from reconciler.kubestellar.model import (
 from reconciler.kueue.kinds import CANONICAL, GROUP
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.objects import ClusterName, Manifest, Ref
-from reconciler.spec.kubestellar import CLUSTER_LABEL, IS_PLACED, PLACED_LABEL, DownsyncKind, check_of
 from reconciler.spec.model import FleetSpec
 from reconciler.spec.places import downsynced_queues
+from reconciler.spec.settings import CLUSTER_LABEL, IS_PLACED, PLACED_LABEL, DownsyncKind, check_of
 
 _LONGEST_MESSAGE = 1024
 # Of a Job's status, what only its own controller has a use for.

@@ -27,7 +27,9 @@ from reconciler.render.model import DesiredObject, Leaving, desired_object, kueu
 from reconciler.render.queues import DRAIN, cluster_queue, namespaces_of_queues, resource_flavor, resource_groups
 from reconciler.snapshot.model import Amounts, ClosingQueue, Downsynced, Observations
 from reconciler.spec.enums import Dispatch, StopPolicy
-from reconciler.spec.kubestellar import (
+from reconciler.spec.model import Cluster, FleetSpec, Queue
+from reconciler.spec.places import downsynced_by, downsynced_queues, placement_check, workers_of
+from reconciler.spec.settings import (
     ADMISSION_GROUP,
     API_GROUP,
     CHECK_CONTROLLER,
@@ -47,8 +49,6 @@ from reconciler.spec.kubestellar import (
     policy_name,
     shape_of_release,
 )
-from reconciler.spec.model import Cluster, FleetSpec, Queue
-from reconciler.spec.places import downsynced_by, downsynced_queues, placement_check, workers_of
 
 _LABELS = f"['{CLUSTER_LABEL}', '{PLACED_LABEL}']"
 _MAY_PLACE = f"authorizer.group('{PLACEMENT_GROUP}').resource('{PLACEMENTS}').check('{PLACING}').allowed()"

@@ -12,10 +12,9 @@ from reconciler.lint.model import Remark, Rule, Severity, View, about, listed, m
 from reconciler.lint.versions import JOBS
 from reconciler.objects import ClusterName, group_of
 from reconciler.spec.enums import Dispatch, Role
-from reconciler.spec.kubestellar import LONGEST_NAME
 from reconciler.spec.model import Cluster, Queue
 from reconciler.spec.places import downsynced_by, downsynced_queues, workers_of
-from reconciler.spec.settings import DEFAULT
+from reconciler.spec.settings import DEFAULT, LONGEST_NAME
 
 DISPATCH = ("spec", "dispatch")
 SHORTEST = timedelta(minutes=10)

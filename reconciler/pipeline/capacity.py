@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
-from reconciler.capacity.ledger import is_worth_writing
+from reconciler.capacity.ledger import Sources, find_sources, is_worth_writing
 from reconciler.capacity.message import problem_of_message
 from reconciler.capacity.model import ObservedCapacity
 from reconciler.capacity.nodes import publish_metrics
 from reconciler.capacity.observe import Buses, ledger_place, observe_capacity
-from reconciler.capacity.sources import Sources, find_sources
 from reconciler.capacity.store import Kept, keep_ledger, with_live_master_queues
 from reconciler.clients.protocols import ClusterClient
 from reconciler.errors import BusError, ClusterError

@@ -11,7 +11,7 @@ from reconciler.objects import Manifest, Ref
 from reconciler.plan.fields import changed_fields
 from reconciler.plan.model import Action, Cause, Change, Reason
 from reconciler.quantity import Quantity
-from reconciler.spec.kubestellar import CHECK_CONTROLLER
+from reconciler.spec.settings import CHECK_CONTROLLER
 from reconciler.state.model import ClusterView, Prediction
 
 _GROUPS, _STRATEGY = "spec.resourceGroups", "spec.admissionChecksStrategy"

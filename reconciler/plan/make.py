@@ -30,9 +30,9 @@ from reconciler.plan.model import Action, Change, ClusterPlan, Plan, Reason, Ref
 from reconciler.plan.objects import PlanContext, decide
 from reconciler.plan.prune import members_of, plan_prune
 from reconciler.render.model import Leaving
-from reconciler.spec.kubestellar import API_GROUP as KUBESTELLAR_GROUP
 from reconciler.spec.model import FleetSpec
 from reconciler.spec.places import home_cluster
+from reconciler.spec.settings import API_GROUP as KUBESTELLAR_GROUP
 from reconciler.state.applyset import Inventory, SetName, kind_key
 from reconciler.state.managed_fields import owners_at
 from reconciler.state.manual_edits import predecessor_of

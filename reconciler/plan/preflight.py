@@ -13,9 +13,9 @@ from reconciler.multikueue.preflight import PreflightFacts, Worker, check_native
 from reconciler.objects import Check, ClusterName, Manifest, PreflightIssue
 from reconciler.plan.rbac import given, held_rules, lacking, named, needed
 from reconciler.render.model import Desired
-from reconciler.spec.kubestellar import ADMISSION_GROUP, CLUSTER_LABEL, PLACED_LABEL
 from reconciler.spec.model import Cluster, FleetSpec
 from reconciler.spec.places import downsynced_by
+from reconciler.spec.settings import ADMISSION_GROUP, CLUSTER_LABEL, PLACED_LABEL
 from reconciler.state.model import ClusterView
 
 POLICY = ("control.kubestellar.io", "BindingPolicy")

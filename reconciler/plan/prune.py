@@ -19,7 +19,7 @@ from reconciler.plan.model import Action, Cause, Change, FieldChange, Plan, Reas
 from reconciler.plan.record import seen_name
 from reconciler.render.model import Leaving, wave_of
 from reconciler.render.queues import DRAIN
-from reconciler.spec.kubestellar import ADMISSION_GROUP, API_GROUP, GUARD, POLICY_KIND
+from reconciler.spec.settings import ADMISSION_GROUP, API_GROUP, GUARD, POLICY_KIND
 from reconciler.state.applyset import is_member, kind_key
 from reconciler.state.model import ClusterView
 from reconciler.state.queues import FIELD, HOLD, is_queue, is_stopped

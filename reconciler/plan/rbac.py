@@ -20,8 +20,8 @@ from reconciler.objects import ClusterName, Manifest
 from reconciler.render.model import Desired
 from reconciler.render.queues import ROLES
 from reconciler.spec.enums import Role
-from reconciler.spec.kubestellar import ADMISSION_GROUP, GUARD, KNOWN_KINDS, PLACEMENT_GROUP, PLACEMENTS, PLACING
 from reconciler.spec.model import Cluster
+from reconciler.spec.settings import ADMISSION_GROUP, GUARD, KNOWN_KINDS, PLACEMENT_GROUP, PLACEMENTS, PLACING
 from reconciler.state.model import ClusterView
 
 ACCOUNT = "kfleet"

@@ -35,9 +35,9 @@ from reconciler.render.queues import cohort_objects, flavor_objects, held, membe
 from reconciler.skypilot.render import skypilot_objects
 from reconciler.snapshot.model import NOT_DOWNSYNCED, NOTHING_SEEN, Capacities, FlavorKey, Observations
 from reconciler.spec.enums import CapacitySource, Role, StopPolicy
-from reconciler.spec.kubestellar import in_shape, shape_of_release
 from reconciler.spec.model import Cluster, FleetSpec
 from reconciler.spec.nats import without_logins
+from reconciler.spec.settings import in_shape, shape_of_release
 
 DECLARED_ONCE = "KF208"
 # Large enough that different percentages of it are different amounts.

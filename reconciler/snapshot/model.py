@@ -10,7 +10,7 @@ from reconciler.multikueue.model import FormerJobs, Links, WorkerRemovals
 from reconciler.objects import ClusterName, Gap, Manifest
 from reconciler.quantity import Quantity
 from reconciler.spec.enums import Role
-from reconciler.spec.kubestellar import PolicyShape
+from reconciler.spec.settings import PolicyShape
 
 Amounts = Mapping[str, Quantity]
 KindKey = tuple[str, str]

@@ -23,7 +23,6 @@ from reconciler.spec.enums import (
 )
 from reconciler.spec.files import Document
 from reconciler.spec.formats import parse_duration
-from reconciler.spec.kubestellar import read_kubestellar
 from reconciler.spec.model import (
     AccessSpec,
     AdmissionCheck,
@@ -45,7 +44,7 @@ from reconciler.spec.model import (
 )
 from reconciler.spec.nats import read_connection, read_pools
 from reconciler.spec.selectors import read_selector, read_targets, without_own_metadata
-from reconciler.spec.settings import read_credentials, read_monitoring, read_skypilot
+from reconciler.spec.settings import read_credentials, read_kubestellar, read_monitoring, read_skypilot
 
 _DRAINS = {False: Drain.NO, True: Drain.WAIT, "evict": Drain.EVICT}
 

@@ -11,11 +11,9 @@ from reconciler.objects import ClusterName, Manifest
 from reconciler.quantity import Amount, Percent, Quantity
 from reconciler.spec.enums import CapacitySource, Dispatch, Drain, Policy, Role, StopPolicy
 from reconciler.spec.files import Document, SpecSource
-from reconciler.spec.kubestellar import DEFAULT as DEFAULT_KUBESTELLAR
-from reconciler.spec.kubestellar import KubeStellar
 from reconciler.spec.nats import MasterQueue, NatsConnection, NatsFlavor
 from reconciler.spec.selectors import LabelSelector, Targets
-from reconciler.spec.settings import DEFAULT, Credentials, Monitoring, SkyPilot
+from reconciler.spec.settings import DEFAULT, PLAIN_KUBESTELLAR, Credentials, KubeStellar, Monitoring, SkyPilot
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +56,7 @@ class Fleet:
     nats: tuple[NatsConnection, ...]
     has_live_master_queues: bool
     document: Document = field(repr=False)
-    kubestellar: KubeStellar = DEFAULT_KUBESTELLAR
+    kubestellar: KubeStellar = PLAIN_KUBESTELLAR
     inventory: AccessSpec | None = None
     monitoring: Monitoring | None = None
     home: str = ""

@@ -13,9 +13,9 @@ from reconciler.kueue.reading import as_list, as_text, at
 from reconciler.objects import ClusterName
 from reconciler.spec.enums import Dispatch, Role
 from reconciler.spec.files import Document, FleetFiles, is_inside
-from reconciler.spec.kubestellar import check_of
 from reconciler.spec.model import Cluster, Flavor, FleetSpec, NativeObject, Queue
 from reconciler.spec.selectors import Targets, parse_targets
+from reconciler.spec.settings import check_of
 from reconciler.text import quote_value
 
 FOLLOWERS = ("Cohort", "ResourceFlavor", "WorkloadPriorityClass")

@@ -17,9 +17,9 @@ from reconciler.plan.guards import count_removals
 from reconciler.plan.model import Action, Change, ClusterOutcome, ClusterPlan, Plan, Reason, Refusal, Refused
 from reconciler.plan.prune import RELEASED_KINDS, members_of, pruned
 from reconciler.spec.enums import CapacitySource
-from reconciler.spec.kubestellar import ADMISSION_GROUP, CHECK_CONTROLLER, GUARD
 from reconciler.spec.model import Cluster, FleetSpec, Kueue
 from reconciler.spec.places import home_cluster
+from reconciler.spec.settings import ADMISSION_GROUP, CHECK_CONTROLLER, GUARD
 from reconciler.state.model import ClusterView
 from reconciler.state.queues import is_stopped
 from reconciler.text import counted

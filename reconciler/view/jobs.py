@@ -8,8 +8,8 @@ from reconciler.kueue.workloads import has_known_order, in_queue_order, is_order
 from reconciler.objects import ClusterName, Manifest, group_of
 from reconciler.snapshot.model import KindKey
 from reconciler.spec.enums import Dispatch
-from reconciler.spec.kubestellar import CLUSTER_LABEL
 from reconciler.spec.model import FleetSpec, Tenant
+from reconciler.spec.settings import CLUSTER_LABEL
 from reconciler.view.live import Address, LiveCluster, address_of, name_of
 from reconciler.view.model import JobCopy, JobEntry, JobState
 from reconciler.view.states import (

@@ -10,7 +10,7 @@ from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.objects import ClusterName, Manifest
 from reconciler.snapshot.model import ClusterObjects, FleetObjects, KindKey
 from reconciler.spec.enums import Dispatch
-from reconciler.spec.kubestellar import CHECK_CONTROLLER
+from reconciler.spec.settings import CHECK_CONTROLLER
 from reconciler.why.index import prebuilt_of
 
 CONTROLLERS = {MULTIKUEUE_CONTROLLER: Dispatch.MULTIKUEUE, CHECK_CONTROLLER: Dispatch.KUBESTELLAR}

@@ -14,7 +14,7 @@ from reconciler.objects import ClusterName, Manifest
 from reconciler.quantity import Quantity
 from reconciler.snapshot.model import Amounts, KindKey
 from reconciler.spec.enums import Role
-from reconciler.spec.kubestellar import CLUSTER_LABEL
+from reconciler.spec.settings import CLUSTER_LABEL
 from reconciler.view.live import LiveCluster, address_of, first_line, name_of
 from reconciler.view.model import JobCopy, JobState
 

@@ -12,7 +12,7 @@ from reconciler.kueue.kinds import MULTIKUEUE_CONTROLLER
 from reconciler.kueue.reading import ORIGIN, as_list, as_map, as_text, at
 from reconciler.kueue.workloads import has_condition, usage_of
 from reconciler.objects import ClusterName, Manifest, group_of, ref_of
-from reconciler.spec.kubestellar import CLUSTER_LABEL, JOB, KNOWN_KINDS, DownsyncKind
+from reconciler.spec.settings import CLUSTER_LABEL, JOB, KNOWN_KINDS, DownsyncKind
 from reconciler.text import counted, one_line
 from reconciler.why.index import (
     ClusterIndex,

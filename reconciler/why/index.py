@@ -13,8 +13,8 @@ from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.kueue.workloads import has_condition, has_known_order, in_queue_order, is_ordered_by_eviction
 from reconciler.objects import ClusterName, Manifest
 from reconciler.snapshot.model import ClusterObjects, FleetObjects, KindKey
-from reconciler.spec.kubestellar import KNOWN_KINDS
 from reconciler.spec.model import Cluster, FleetSpec
+from reconciler.spec.settings import KNOWN_KINDS
 from reconciler.why.model import Place
 
 JOB_UID = f"{GROUP}/job-uid"

@@ -15,7 +15,7 @@ from reconciler.kueue.workloads import holding_count
 from reconciler.objects import ClusterName
 from reconciler.quantity import parse
 from reconciler.sandbox.fleet import Sandbox
-from reconciler.spec.kubestellar import check_of
+from reconciler.spec.settings import check_of
 
 KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
 PLACED = "kfleet.dev/placed"

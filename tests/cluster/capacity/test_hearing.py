@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.capacity.ledger import Sources
 from reconciler.capacity.message import listen, problem_of_message
-from reconciler.capacity.sources import Sources
 from reconciler.clients.nats import Login, NatsFeed
 from tests.builders import announcement
 from tests.cluster.capacity.nats_servers import Server, running

@@ -20,7 +20,7 @@ from reconciler.objects import ClusterName
 from reconciler.render.compute import compute_desired
 from reconciler.sandbox.fleet import Sandbox
 from reconciler.snapshot.model import Observations
-from reconciler.spec.kubestellar import CLUSTER_LABEL, shape_of_release
+from reconciler.spec.settings import CLUSTER_LABEL, shape_of_release
 from tests import fast_yaml
 from tests.cluster.definitions import held_definitions
 from tests.cluster.kubestellar.downsynced import PLACED_ON_EAST

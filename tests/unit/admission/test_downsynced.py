@@ -8,7 +8,7 @@ from reconciler.admission.jobs import FORMS, downsynced_frameworks
 from reconciler.admission.model import AdmissionReason, Verdict
 from reconciler.admission.state import FleetState
 from reconciler.objects import ClusterName
-from reconciler.spec.kubestellar import KNOWN_KINDS, DownsyncKind, read_kubestellar
+from reconciler.spec.settings import KNOWN_KINDS, DownsyncKind, read_kubestellar
 from tests.builders import (
     LEAST,
     QUEUE_NAME,

@@ -2,8 +2,8 @@
 
 from datetime import timedelta
 
+from reconciler.capacity.ledger import Sources, find_sources
 from reconciler.capacity.model import SourceKey
-from reconciler.capacity.sources import Sources, find_sources
 from tests.builders import cluster_document, fleet_document, observed_flavor, spec_of
 
 

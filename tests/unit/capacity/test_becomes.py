@@ -2,9 +2,9 @@
 
 import pytest
 
+from reconciler.capacity.ledger import flavor_source
 from reconciler.capacity.model import SourceKey
 from reconciler.capacity.quota import quotas_of
-from reconciler.capacity.sources import flavor_source
 from reconciler.objects import ClusterName
 from reconciler.render.compute import compute_desired
 from reconciler.snapshot.model import FlavorKey, Observations, Pool, PoolKey

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from reconciler.capacity.ledger import Sources
 from reconciler.capacity.message import ObservedBus, listen, read_heard
-from reconciler.capacity.sources import Sources
 from reconciler.clients.protocols import Heard, Message
 from reconciler.spec.enums import CapacityPolicy
 from tests.unit.capacity.bus_sources import awaited, pool_sources

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
+from reconciler.capacity.ledger import find_sources, flavor_source, rules_for
 from reconciler.capacity.model import SourceKey
-from reconciler.capacity.sources import find_sources, flavor_source, rules_for
 from reconciler.objects import ClusterName
 from reconciler.snapshot.model import PoolKey
 from reconciler.spec.enums import CapacitySource

@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
+from reconciler.capacity.ledger import flavor_source
 from reconciler.capacity.model import Entry, Ledger, ObservedCapacity, Sample, SourceKey
-from reconciler.capacity.sources import flavor_source
 from reconciler.capacity.view import pool_entries
 from reconciler.objects import ClusterName
 from reconciler.render.compute import compute_desired

@@ -6,7 +6,7 @@ from typing import Any
 from reconciler.kubestellar.copies import find_closing, find_occupied, queues_to_close
 from reconciler.kubestellar.model import ANNOTATION, Listed, Placed, QueuedJob
 from reconciler.objects import Manifest
-from reconciler.spec.kubestellar import JOB
+from reconciler.spec.settings import JOB
 from tests.builders import live_queue
 from tests.unit.kubestellar.queued_jobs import EAST, WEST, placed, placement_spec, pods, queued_job
 

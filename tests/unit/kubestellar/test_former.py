@@ -6,7 +6,7 @@ import pytest
 
 from reconciler.kubestellar.model import Former, Listed, Placed, find_former
 from reconciler.objects import ClusterName
-from reconciler.spec.kubestellar import JOB
+from reconciler.spec.settings import JOB
 from tests.unit.kubestellar.queued_jobs import EAST, NOW, WEST, pods, queued_job
 
 HERE: Listed = ({"metadata": {"namespace": "team", "name": "a"}},)

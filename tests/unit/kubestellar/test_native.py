@@ -3,7 +3,7 @@
 import pytest
 
 from reconciler.render.compute import compute_desired
-from reconciler.spec.kubestellar import MOVED, in_shape, shape_of_release
+from reconciler.spec.settings import MOVED, in_shape, shape_of_release
 from tests.builders import Document, fleet_document, spec_of
 
 CLAUSE = {"apiGroup": "batch", "resources": ["jobs"]}

@@ -19,7 +19,7 @@ from reconciler.kubestellar.model import ANNOTATION, End, Placed, Progress
 from reconciler.kueue.reading import amount_of
 from reconciler.objects import ClusterName, Manifest, Ref
 from reconciler.quantity import parse
-from reconciler.spec.kubestellar import JOB, KNOWN_KINDS, Collectors, DownsyncKind, PolicyShape
+from reconciler.spec.settings import JOB, KNOWN_KINDS, Collectors, DownsyncKind, PolicyShape
 from tests.builders import asking, native, pod_spec
 from tests.unit.kubestellar.queued_jobs import EAST, HUB, placement_spec
 

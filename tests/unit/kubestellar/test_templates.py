@@ -9,7 +9,7 @@ import pytest
 from reconciler.kubestellar.model import ANNOTATION, JobPodSet, Placed, read_originals, read_placed, write_memory
 from reconciler.kubestellar.plan import at_path, find_templates, merged, pods_of, wanted_fields
 from reconciler.objects import Manifest
-from reconciler.spec.kubestellar import JOB, KNOWN_KINDS, DownsyncKind
+from reconciler.spec.settings import JOB, KNOWN_KINDS, DownsyncKind
 from tests.unit.kubestellar.queued_jobs import EAST, NOW, WEST, pods
 
 BY_NAME = {kind.kind: kind for kind in KNOWN_KINDS}

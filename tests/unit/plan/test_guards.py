@@ -13,8 +13,8 @@ from reconciler.plan.record import tokens_only
 from reconciler.quantity import NANO, Quantity
 from reconciler.snapshot.model import Observations, Pool, PoolKey
 from reconciler.spec.files import SpecSource
-from reconciler.spec.kubestellar import CHECK_CONTROLLER
 from reconciler.spec.model import AccessSpec, FleetSpec
+from reconciler.spec.settings import CHECK_CONTROLLER
 from reconciler.state.applyset import Address, Inventory, SetName, parent_manifest, read_parent
 from reconciler.state.queues import HOLD
 from tests.builders import cluster_document, flavor, fleet_document, queue, quota

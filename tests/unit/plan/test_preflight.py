@@ -22,9 +22,9 @@ from reconciler.plan.record import plan_record
 from reconciler.render.compute import compute_desired
 from reconciler.report.text import plan_exit_code, plan_markdown, plan_text
 from reconciler.snapshot.model import Observations
-from reconciler.spec.kubestellar import shape_of_release
 from reconciler.spec.model import KueueInstall
 from reconciler.spec.schema import schema_folder
+from reconciler.spec.settings import shape_of_release
 from reconciler.state.applyset import SetName
 from reconciler.state.model import ClusterView
 from tests.builders import labelled_flavor, queue, quota, spec_of

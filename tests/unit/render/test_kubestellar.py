@@ -10,8 +10,8 @@ from reconciler.quantity import parse
 from reconciler.render.compute import compute_desired
 from reconciler.render.model import Desired
 from reconciler.snapshot.model import Downsynced, FlavorKey, Observations
-from reconciler.spec.kubestellar import KNOWN_KINDS, Collectors, PolicyShape, policy_name, shape_of_release
 from reconciler.spec.model import FleetSpec
+from reconciler.spec.settings import KNOWN_KINDS, Collectors, PolicyShape, policy_name, shape_of_release
 from tests import fast_yaml
 from tests.builders import Document, cluster_document, fleet_document, labelled_flavor, queue, quota, spec_of, tenant
 from tests.unit.render.desired_objects import manifest_of, quotas_of
