@@ -65,13 +65,15 @@ def _without_fields(owner: Manifest) -> Manifest:
 class Gap:
     """Something that had to be known and was not seen. What it would have decided is left at its safest value.
 
-    `what` and `why` are for people. `flavor` is for code: the flavor, if its capacity was not seen.
+    `what` and `why` are for people. For code there are `flavor`, if its capacity was not seen, and `kind`, if the
+    objects of this group and kind could not be listed.
     """
 
     cluster: ClusterName
     what: str
     why: str
     flavor: str = field(default="", compare=False)
+    kind: tuple[str, str] | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         return f"{self.cluster}: {self.what}: {self.why}"

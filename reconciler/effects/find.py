@@ -89,7 +89,8 @@ def _relevant(cluster: ClusterPlan) -> list[Change]:
 def _why_unknown(objects: ClusterObjects | None) -> str:
     if objects is None or not objects.is_reachable:
         return "the cluster was not observed"
-    missing = [kind for group, kind in NEEDED if any(gap.what.partition(".")[0] == kind for gap in objects.gaps)]
+    unlisted = {gap.kind for gap in objects.gaps}
+    missing = [kind for group, kind in NEEDED if (group, kind) in unlisted]
     return f"{', '.join(missing)} could not be listed" if missing else ""
 
 

@@ -189,7 +189,7 @@ def _gaps(cluster: ClusterName, listed: Iterable[Listed]) -> Iterator[Gap]:
     for one in listed:
         if one.problem:
             group, kind = one.kind
-            yield Gap(cluster, f"{kind}.{group}" if group else kind, one.problem)
+            yield Gap(cluster, f"{kind}.{group}" if group else kind, one.problem, kind=one.kind)
 
 
 def find_members(

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from deepdiff import DeepDiff
+from deepdiff.helper import notpresent
 from deepdiff.operator import BaseOperatorPlus
 
 from reconciler.plan.items import Row, by_name, orders
@@ -73,4 +74,4 @@ def _names(level: Any) -> tuple[str, ...]:
 
 
 def _value(value: Any) -> Any:
-    return None if repr(value) == "not present" else value
+    return None if value is notpresent else value

@@ -21,7 +21,7 @@ from reconciler.plan.model import Action, Cause, Change, FieldChange, Reason, Re
 from reconciler.plan.record import TO_BE_ISSUED, masked_problem, seen_name, wanted_name
 from reconciler.render.model import wave_of
 from reconciler.spec.enums import Adopt, Conflicts, Policy
-from reconciler.state.applyset import MEMBER_LABEL, is_labelled, kind_text
+from reconciler.state.applyset import MEMBER_LABEL, is_labelled
 from reconciler.state.managed_fields import APPLY, applied_by, owners_at, owners_of
 from reconciler.state.manual_edits import (
     CLIENT_SIDE,
@@ -82,7 +82,7 @@ def decide(prediction: Prediction, context: PlanContext) -> Change | Refusal:
 
 
 def _create(prediction: Prediction, context: PlanContext) -> Change | Refusal:
-    if any(gap.what == kind_text(prediction.ref) for gap in context.view.gaps):
+    if any(gap.kind == (prediction.ref.group, prediction.ref.kind) for gap in context.view.gaps):
         # The kind could not be listed: the object may exist and belong to another owner.
         return _change(prediction, Action.HOLD, Reason.UNSEEN)
     if _is_ending(Ref(prediction.ref.cluster, "", "Namespace", "", prediction.ref.namespace), context.view):

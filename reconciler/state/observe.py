@@ -188,7 +188,7 @@ def _look_at_kind(
         others = _find_each(client, kind, [ref for ref in wanted if ref not in members])
     except ClusterError as error:
         what = kind_text(Ref(client.cluster, kind.group, kind.kind, "", ""))
-        return Seen(key, {}, is_listed=False, gap=Gap(client.cluster, what, error.problem))
+        return Seen(key, {}, is_listed=False, gap=Gap(client.cluster, what, error.problem, kind=key))
     return Seen(key, {**members, **others})
 
 

@@ -22,7 +22,7 @@ class LiveCluster:
     """Objects of Kueue in the newest version, with status and metadata as the cluster has them."""
 
     objects: ClusterObjects
-    gap_names: frozenset[str] = field(default=frozenset(), repr=False)
+    unlisted: frozenset[KindKey | None] = field(default=frozenset(), repr=False)
 
     @property
     def name(self) -> ClusterName:
@@ -32,7 +32,7 @@ class LiveCluster:
         """Return the objects of a kind. A kind that the server does not serve has none; that is known."""
         if self.objects.has(group, kind):
             return self.objects.of(group, kind)
-        is_lost = not self.objects.is_reachable or kind_name((group, kind)) in self.gap_names
+        is_lost = not self.objects.is_reachable or (group, kind) in self.unlisted
         return None if is_lost else ()
 
     @cached_property
@@ -82,13 +82,7 @@ class LiveCluster:
 
 
 def live_clusters(objects: FleetObjects) -> dict[ClusterName, LiveCluster]:
-    return {name: LiveCluster(one, frozenset(gap.what for gap in one.gaps)) for name, one in objects.clusters.items()}
-
-
-def kind_name(key: KindKey) -> str:
-    """The name of a kind in a gap."""
-    group, kind = key
-    return f"{kind}.{group}" if group else kind
+    return {name: LiveCluster(one, frozenset(gap.kind for gap in one.gaps)) for name, one in objects.clusters.items()}
 
 
 def canonical(live: Manifest) -> Manifest:

@@ -360,7 +360,7 @@ def test_requests_that_kueue_counts_in_other_units_make_the_next_steps_unknown()
 
 @pytest.mark.parametrize("kind", ["ResourceFlavor", "AdmissionCheck", "Workload"])
 def test_kind_that_could_not_be_listed_makes_the_cluster_unknown(kind: str) -> None:
-    gap = Gap(EAST, f"{kind}.kueue.x-k8s.io", "forbidden")
+    gap = Gap(EAST, f"{kind}.kueue.x-k8s.io", "forbidden", kind=("kueue.x-k8s.io", kind))
     found = _found(seen_cluster("east", TEAM, *BUSY, gaps=(gap,)), DRAINED)
     assert [str(one) for one in found.unknown] == [f"east: workloads: {kind} could not be listed"]
 

@@ -99,9 +99,10 @@ class PaperClusters:
 
     def unseen(self, what: str, cluster: ClusterName = HUB) -> "PaperClusters":
         """With the LIST of a kind that failed: its objects are there, and not seen."""
-        kind = what.partition(".")[0]
+        kind, _, group = what.partition(".")
         seen = {ref: live for ref, live in self.objects.items() if ref.kind != kind or ref.cluster != cluster}
-        return replace(self, objects=seen, gaps=(*self.gaps, Gap(cluster, what, "403 forbidden")))
+        gap = Gap(cluster, what, "403 forbidden", kind=(group, kind))
+        return replace(self, objects=seen, gaps=(*self.gaps, gap))
 
     def find(self, name: str) -> Ref:
         return next(ref for ref in self.objects if str(ref) == name)

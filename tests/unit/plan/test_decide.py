@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.references import referrers
 from reconciler.objects import Gap
 from reconciler.plan.model import Action, Change, Reason, Refusal, Refused
@@ -181,7 +182,7 @@ def test_decide_never_touches_a_member_of_another_applyset(adopt: Adopt) -> None
 
 
 def test_decide_writes_nothing_blindly() -> None:
-    gap = Gap(HUB, "ClusterQueue.kueue.x-k8s.io", "503")
+    gap = Gap(HUB, "ClusterQueue.kueue.x-k8s.io", "503", kind=(GROUP, "ClusterQueue"))
     assert change_of(decision_on(PaperClusters(gaps=(gap,)))).action is Action.HOLD
     assert change_of(decision_on(PaperClusters(gaps=(gap,)), "hub/ResourceFlavor/cpu")).action is Action.CREATE
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from reconciler.kueue.kinds import GROUP
 from reconciler.objects import ClusterName, Gap
 from reconciler.view.model import JobState, PlanFacts
 from reconciler.view.record import view_record
@@ -68,7 +69,7 @@ def test_queue_has_its_local_queues_and_the_state_that_kueue_reports() -> None:
 def test_local_queues_that_could_not_be_listed_are_unknown() -> None:
     seen = seen_cluster("east", live_queue("main", cpu_group("4")))
     objects = {key: value for key, value in seen.objects.items() if key[1] != "LocalQueue"}
-    gap = Gap(ClusterName("east"), "LocalQueue.kueue.x-k8s.io", "forbidden")
+    gap = Gap(ClusterName("east"), "LocalQueue.kueue.x-k8s.io", "forbidden", kind=(GROUP, "LocalQueue"))
     view = view_of(replace(seen, objects=objects, gaps=(gap,)))
     assert queue_at(view, "east", "main").local_queues is None
 
