@@ -24,7 +24,7 @@ def shown_progress() -> Iterator[Report]:
 
         def report(progress: BuildProgress) -> None:
             status.update(_text(progress))
-            if progress.step.startswith(("built", "release binary", "compiling it")):
+            if progress.is_result:
                 status.console.print(_text(progress))
 
         yield report

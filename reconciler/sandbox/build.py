@@ -89,13 +89,17 @@ def _needed() -> str:
 
 @dataclass(frozen=True, slots=True)
 class BuildProgress:
-    """How far one program's build is; `left` is a guess from the packages done so far."""
+    """How far one program's build is; `left` is a guess from the packages done so far.
+
+    A result stays on the terminal: how the program was made, or why it has to be compiled.
+    """
 
     program: str
     step: str
     done: int = 0
     total: int = 0
     left: timedelta | None = None
+    is_result: bool = False
 
 
 Report = Callable[[BuildProgress], None]
@@ -181,7 +185,7 @@ def _build(program: Program, scratch: Path, releases: Releases, report: Report) 
     if known:
         (finished / ORIGIN).write_text(known, encoding="utf-8")
     finished.rename(program.home)
-    report(BuildProgress(program.name, f"{known or 'built'} in {time.monotonic() - started:.0f} s"))
+    report(BuildProgress(program.name, f"{known or 'built'} in {time.monotonic() - started:.0f} s", is_result=True))
 
 
 def _take_release(program: Program, finished: Path, releases: Releases, report: Report) -> str:
@@ -193,7 +197,7 @@ def _take_release(program: Program, finished: Path, releases: Releases, report: 
         fetch(binaries, folder, max(MIN_DOWNLOAD, timedelta(minutes=program.minutes)))
     except NotFetchedError as error:
         shutil.rmtree(folder, ignore_errors=True)
-        report(BuildProgress(program.name, f"compiling it, because {error}"))
+        report(BuildProgress(program.name, f"compiling it, because {error}", is_result=True))
         (finished / ORIGIN).write_text(f"compiled from Go modules, because {error}", encoding="utf-8")
         return ""
     binary = finished / program.name
