@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from reconciler.errors import ClusterError
 from reconciler.sandbox.fleet import Sandbox
 from tests.builders import namespace_object, native
 from tests.soak.record import KUEUE
+from tests.support import eventually
 
 Key = tuple[str, str]
 
@@ -28,7 +30,12 @@ def make_foreign(sandbox: Sandbox, clusters: Iterable[str], name: str) -> dict[K
 
 
 def read_foreign(sandbox: Sandbox, keys: Iterable[Key]) -> dict[Key, Any]:
-    return {(cluster, path): _essence(sandbox.api(cluster).find(path)) for cluster, path in keys}
+    """A server of a busy machine that does not answer in time is asked again."""
+    return {key: eventually(partial(_look, sandbox, *key))[0] for key in keys}
+
+
+def _look(sandbox: Sandbox, cluster: str, path: str) -> tuple[Any]:
+    return (_essence(sandbox.api(cluster).find(path)),)
 
 
 def remove_foreign(sandbox: Sandbox, keys: Iterable[Key]) -> None:
