@@ -5,6 +5,7 @@ import logging
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from types import MappingProxyType
@@ -45,6 +46,8 @@ _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 log = logging.getLogger(__name__)
 CONNECTIONS, STREAMS = 160, 64
 LIMITS = Limits(connections=CONNECTIONS)
+# A page takes a stream that is silent for longer (SILENCE in api.js) for a lost one.
+HEARTBEAT = timedelta(seconds=15)
 NO_STORE: Mapping[str, str] = {"Cache-Control": "no-store"}
 
 
@@ -200,7 +203,7 @@ class _Handler(BaseHTTPRequestHandler):
             for each in reader.events(shown, scope):
                 self.wfile.write(each)
             self.wfile.write(b": \n\n")  # finds out whether the reader is still there
-            self.stop.wait(self.feed.refresh.total_seconds())
+            self.stop.wait(min(self.feed.refresh, HEARTBEAT).total_seconds())
             shown = self.feed.latest()
 
     def _send(self, answer: PageAnswer) -> None:

@@ -46,9 +46,9 @@ class Shown:
 
 
 @contextmanager
-def served(source: Shown, samples: Iterable[CapacitySample] = ()) -> Iterator[str]:
+def served(source: Shown, samples: Iterable[CapacitySample] = (), refresh: timedelta = REFRESH) -> Iterator[str]:
     """`samples` are what the sources of capacity counted before."""
-    feed = Feed(source, REFRESH)
+    feed = Feed(source, refresh)
     for sample in samples:
         feed.note(sample)
     server = WebServer("--listen", "127.0.0.1:0", feed, None)

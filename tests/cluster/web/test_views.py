@@ -1,10 +1,12 @@
 """The five views in a real browser: what they show, for whom they work, and how they change."""
 
 from datetime import UTC, datetime, timedelta
+from http.client import HTTPConnection
 
 import pytest
 from playwright.sync_api import expect
 
+from reconciler.web import server
 from tests.cluster.web.conftest import OpenTab, Scheme
 from tests.cluster.web.served import Shown, served
 from tests.unit.web.views import example_history, example_plan
@@ -217,6 +219,23 @@ def test_lost_server_is_said_and_data_stay(shown: Shown, open_tab: OpenTab, loop
         tab.show("fleet")
     expect(tab.page.locator("#banner .bad")).to_contain_text("The connection to kfleet is lost")
     assert "reachable" in tab.text(".clusters")
+
+
+def test_stream_whose_view_is_rarely_read_is_not_silent(
+    shown: Shown,
+    loopback: None,  # noqa: ARG001
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The page would take it for lost, and open another one again and again."""
+    monkeypatch.setattr(server, "HEARTBEAT", timedelta(milliseconds=50))
+    with served(shown, refresh=timedelta(hours=1)) as address:
+        connection = HTTPConnection(address.removeprefix("http://"), timeout=20)
+        connection.request("GET", "/api/events")
+        stream = connection.getresponse()
+        lines = [stream.readline() for _ in range(40)]
+        connection.close()
+    assert lines[0] == b"event: view\n"
+    assert lines.count(b": \n") > 5
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
