@@ -8,6 +8,7 @@ import effects
 import live
 import offline
 import online
+import page
 import placements
 
 RESULTS = Path(__file__).parent / "RESULTS.md"
@@ -16,7 +17,7 @@ RESULTS = Path(__file__).parent / "RESULTS.md"
 def main() -> None:
     gc.set_threshold(200_000, 50, 50)  # as the command does
     lines: list[str] = []
-    for part in (offline, placements, effects, online, live):
+    for part in (offline, placements, effects, page, online, live):
         for what, target, result in part.measure():
             lines.append(f"| {what} | {target} | {result} |")
             print(lines[-1], flush=True)

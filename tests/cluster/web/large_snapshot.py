@@ -28,10 +28,9 @@ FLAVOR = "default"
 NO_ROOM = "couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor default, 4 more needed"
 QUEUE_NAMES = tuple(f"queue-{number:03}" for number in range(QUEUES))
 CLUSTER_NAMES = tuple(f"cluster-{number:02}" for number in range(CLUSTERS))
-JOBS_PER_CLUSTER = JOBS // CLUSTERS
 
 
-def write_large_fleet(folder: Path) -> Path:
+def write_large_fleet(folder: Path, jobs: int = JOBS) -> Path:
     """Write the fleet, and return the file of its snapshot. One half of the jobs run, and the others wait."""
     clusters = (cluster_document(name, "standalone") for name in CLUSTER_NAMES)
     queues = (open_queue(name, FLAVOR, {"cpu": "32"}, cohort=f"cohort-{name[-1]}") for name in QUEUE_NAMES)
@@ -39,13 +38,15 @@ def write_large_fleet(folder: Path) -> Path:
     documents = (fleet_document("large"), *clusters, flavor(FLAVOR, {"cpu": "6400"}), *queues, *tenants)
     (folder / "fleet").mkdir(parents=True)
     (folder / "fleet" / "fleet.yaml").write_text(yaml_of(*documents))
-    recordings = {ClusterName(name): ClusterRecording(answers=dict(_answers(name))) for name in CLUSTER_NAMES}
+    recordings = {
+        ClusterName(name): ClusterRecording(answers=dict(_answers(name, jobs // CLUSTERS))) for name in CLUSTER_NAMES
+    }
     file = folder / "world.json.gz"
     file.write_bytes(packed(Recording(taken_at=TAKEN, fleet="large", clusters=recordings), is_packed=True))
     return file
 
 
-def _answers(cluster: str) -> Iterator[tuple[Request, RecordedAnswer]]:
+def _answers(cluster: str, jobs: int) -> Iterator[tuple[Request, RecordedAnswer]]:
     core = {"namespaces": "Namespace", "nodes": "Node", "secrets": "Secret", "configmaps": "ConfigMap", "pods": "Pod"}
     kueue = {kind.plural: kind.name for kind in KINDS}
     yield from discovery(core={"v1": core}, batch={"v1": {"jobs": "Job"}}, **{GROUP: {CANONICAL: kueue}}).items()
@@ -53,12 +54,12 @@ def _answers(cluster: str) -> Iterator[tuple[Request, RecordedAnswer]]:
     for plural, kind in core.items():
         yield Request(path=f"/api/v1/{plural}"), listed(kind, *(namespaces if kind == "Namespace" else ()))
     yield Request(path="/apis/batch/v1/jobs"), listed("Job")
-    found = _objects(cluster)
+    found = _objects(cluster, jobs)
     for plural, kind in kueue.items():
         yield Request(path=f"/apis/{GROUP}/{CANONICAL}/{plural}"), listed(kind, *found.get(kind, ()))
 
 
-def _objects(cluster: str) -> dict[str, list[Document]]:
+def _objects(cluster: str, jobs: int) -> dict[str, list[Document]]:
     number = CLUSTER_NAMES.index(cluster)
     return {
         "ResourceFlavor": [resource_flavor(FLAVOR)],
@@ -67,7 +68,7 @@ def _objects(cluster: str) -> dict[str, list[Document]]:
             for name in QUEUE_NAMES
         ],
         "LocalQueue": [local_queue_of(name, f"team-{name}") for name in QUEUE_NAMES],
-        "Workload": [_workload(one) for one in range(number * JOBS_PER_CLUSTER, (number + 1) * JOBS_PER_CLUSTER)],
+        "Workload": [_workload(one) for one in range(number * jobs, (number + 1) * jobs)],
     }
 
 
