@@ -45,8 +45,11 @@ class ClusterQuotas:
         return self.loans.get((self.path_of(queue)[0], pair))
 
     def path_of(self, queue: str) -> tuple[NodeName, ...]:
-        """The node of a queue and its ancestors, the root first."""
-        path = [NodeName(NodeKind.QUEUE, queue)]
+        return self.path_to(NodeName(NodeKind.QUEUE, queue))
+
+    def path_to(self, name: NodeName) -> tuple[NodeName, ...]:
+        """A node and its ancestors, the root first."""
+        path = [name]
         while self.tree is not None and (parent := self.tree.nodes[path[0]].parent):
             path.insert(0, parent)
         return tuple(path)
@@ -132,22 +135,22 @@ def _amount(resource: str, loan: Loan) -> Quantity:
 
 
 def cohort_entries(live: LiveCluster, quotas: ClusterQuotas) -> Iterator[CohortEntry]:
-    """The cohorts of a cluster, parents first, each with the sums over its subtree."""
+    """The cohorts of a cluster as a tree, by name below each parent, each with the sums over its subtree."""
     if quotas.tree is None:
         return
     nodes = quotas.tree.nodes
     sums = _subtree_sums(quotas, quotas.tree)
-    for name in reversed(children_first(nodes)):
-        if name.kind is NodeKind.COHORT:
-            parent = nodes[name].parent
-            below = (one.name for one, node in nodes.items() if node.parent == name and one.kind is NodeKind.QUEUE)
-            yield CohortEntry(
-                live.name,
-                name.name,
-                parent.name if parent else "",
-                tuple(sorted(below)),
-                resources=tuple(sums[name][pair] for pair in sorted(sums[name])),
-            )
+    cohorts = (name for name in nodes if name.kind is NodeKind.COHORT)
+    for name in sorted(cohorts, key=lambda one: [above.name for above in quotas.path_to(one)]):
+        parent = nodes[name].parent
+        below = (one.name for one, node in nodes.items() if node.parent == name and one.kind is NodeKind.QUEUE)
+        yield CohortEntry(
+            live.name,
+            name.name,
+            parent.name if parent else "",
+            tuple(sorted(below)),
+            resources=tuple(sums[name][pair] for pair in sorted(sums[name])),
+        )
 
 
 def _subtree_sums(quotas: ClusterQuotas, tree: QuotaTree) -> dict[NodeName, dict[FlavorResource, CohortResource]]:

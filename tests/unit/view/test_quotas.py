@@ -68,9 +68,18 @@ def test_nearest_cohort_lends_before_others_of_the_tree() -> None:
 def test_cohorts_have_parents_first_and_sum_their_subtree() -> None:
     view = view_of(seen_cluster("east", *TREE))
     found = [(one.name, one.parent, one.queues, [str(r.used) for r in one.resources]) for one in view.cohorts]
-    assert found[0] == ("root", "", (), ["11"])
-    assert sorted(found[1:]) == [("far", "root", ("c",), ["4"]), ("near", "root", ("a", "b"), ["7"])]
+    assert found == [
+        ("root", "", (), ["11"]),
+        ("far", "root", ("c",), ["4"]),
+        ("near", "root", ("a", "b"), ["7"]),
+    ]
     assert [str(one.nominal) for one in view.cohorts[0].resources] == ["14"]
+
+
+def test_cohorts_are_in_the_order_of_their_tree_and_of_their_names() -> None:
+    below = (cohort(name, parentName=parent) for name, parent in (("c", "b"), ("a", "b"), ("z", "c")))
+    view = view_of(seen_cluster("east", cohort("b"), cohort("d"), *below))
+    assert [one.name for one in view.cohorts] == ["b", "a", "c", "z", "d"]
 
 
 @pytest.mark.parametrize(("limit", "lent"), [("0", "0"), ("1", "1"), ("8", "3")])
