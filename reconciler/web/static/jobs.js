@@ -138,6 +138,7 @@ function stateBadge(job) {
 }
 
 function whyOrWhere(job) {
+  if (groupOf(job) === "ended") return h("span", { class: "clip-two" }, job.reason || job.state, job.runsOn ? [" · on ", h("strong", null, job.runsOn)] : null);
   if (groupOf(job) !== "running") return h("span", { class: "clip-two", title: job.why || job.reason }, shortWhy(job) || h("span", { class: "muted" }, "no reason reported"));
   if (job.runsOn === null) return h("span", null, "on ", unknown("a worker that may run it was not observed"));
   return h("span", { class: "clip-two" }, job.runsOn ? ["on ", h("strong", null, job.runsOn)] : "no pods yet", job.reason ? h("span", { class: "muted" }, ` · ${job.reason}`) : null);
@@ -158,7 +159,7 @@ export function jobDetail({ store, route, close }) {
     ["Why", job.why || null],
     ["Kueue says", job.reason || h("span", { class: "muted" }, "nothing")],
     ["Place in the queue", groupOf(job) === "waiting" ? (isKnown(job.position) ? job.position : unknown()) : null],
-    ["Runs on", job.runsOn === null ? unknown() : job.runsOn || "nowhere yet"],
+    [groupOf(job) === "ended" ? "Ran on" : "Runs on", place(job)],
     ["Queue", `${job.clusterQueue || "unknown"} (LocalQueue ${job.namespace}/${job.queue || "none"})`],
     ["Submitted to", job.cluster],
     ["Submitted", job.created ? [since(job.created, store.asOf), " ago"] : unknown()],
@@ -176,6 +177,11 @@ export function jobDetail({ store, route, close }) {
     h("dl", null, facts.filter(([, value]) => value !== null).map(([name, value]) => [h("dt", { key: `dt ${name}` }, name), h("dd", { key: name }, value)])),
     done,
   ];
+}
+
+function place(job) {
+  if (job.runsOn === null) return unknown();
+  return job.runsOn || (groupOf(job) === "ended" ? h("span", { class: "muted" }, "not recorded") : "nowhere yet");
 }
 
 /** Focused when the dialog opens: its first button is at its end, and a browser would scroll there. */

@@ -59,12 +59,14 @@ function problems(title, kind, lines) {
 /** At most so many changes in all: those of 20 clusters would be 50,000 elements. */
 function clusterSections(clusters, route) {
   let left = MOST;
-  return clusters.map((cluster) => {
+  const sections = clusters.map((cluster) => {
     const found = cluster.changes.filter((one) => matches(route.query.q, [one.object, one.reason, one.action]));
     const shown = found.slice(0, left);
     left -= shown.length;
     return found.length ? clusterChanges(cluster.name, shown, found.length) : null;
   });
+  const isFiltered = route.query.q || route.query.cluster;
+  return isFiltered && !sections.some(Boolean) ? empty("No change matches.") : sections;
 }
 
 function clusterChanges(name, shown, number) {

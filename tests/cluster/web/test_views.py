@@ -84,6 +84,22 @@ def test_jobs_are_in_order_with_their_reason_and_place(address: str, open_tab: O
     assert "on east" in tab.text(".jobs .body .row:has-text('fold')")
 
 
+def test_ended_job_says_where_it_ran(address: str, open_tab: OpenTab) -> None:
+    tab = open_tab(address)
+    tab.show("jobs?state=ended")
+    assert "Job finished successfully · on east" in tab.text(".jobs .body .row:has-text('align')")
+    tab.show("jobs?state=ended&job=hub/biology/job-broken-1a2b3")
+    details = tab.text("dialog")
+    assert "Ran on\nnot recorded" in details and "nowhere yet" not in details
+
+
+def test_search_of_the_plan_that_finds_nothing_says_so(address: str, open_tab: OpenTab, shown: Shown) -> None:
+    shown.plan = PLAN
+    tab = open_tab(address)
+    tab.show("plan?q=nothing")
+    expect(tab.page.locator("main .empty")).to_have_text("No change matches.")
+
+
 def test_plan_shows_changes_and_text(address: str, open_tab: OpenTab, shown: Shown) -> None:
     tab = open_tab(address)
     tab.show("plan")
