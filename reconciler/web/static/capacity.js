@@ -3,23 +3,25 @@
 import { h } from "./dom.js";
 import { sparkline } from "./charts.js";
 import { amounts, duration, isKnown, shortName, unknown } from "./format.js";
-import { badge, cell, distinct, empty, filters, heading, matches, row, table } from "./parts.js";
+import { badge, cell, distinct, empty, filters, firstOf, heading, matches, row, table } from "./parts.js";
 
 const COLUMNS = ["Source", "State", "Counted", "Becomes", "History"];
 const SOURCES = { nats: "NATS", nodes: "nodes", clusterMetrics: "ClusterMetrics" };
 
-export function capacityView({ store, route, change }) {
+export function capacityView(page) {
+  const { store, route, change } = page;
   const pools = store.list("pools");
   if (pools === null) return [heading("Capacity"), empty(store.scope.fleet ? "Capacity is unknown: it was not observed." : "Capacity is shown to readers of the whole fleet.")];
   const shown = pools.filter((pool) => (!route.query.state || pool.state === route.query.state) && (!route.query.source || pool.source === route.query.source) &&
     matches(route.query.q, [pool.name, pool.cluster, pool.flavor, ...(pool.becomes || [])]));
+  const [first, more] = firstOf(page, "sources", shown);
   return [
     heading("Capacity"),
     pools.length ? filters(route, change, [
       { name: "state", all: "all states", options: distinct(pools.map((pool) => pool.state)) },
       { name: "source", all: "all sources", options: distinct(pools.map((pool) => pool.source)) },
     ]) : null,
-    shown.length ? table("pools", "Sources of capacity", COLUMNS, shown.map((pool) => poolRow(pool, store.history))) : empty(pools.length ? "No source matches." : "No quota of this fleet depends on live capacity."),
+    shown.length ? [table("pools", "Sources of capacity", COLUMNS, first.map((pool) => poolRow(pool, store.history))), more] : empty(pools.length ? "No source matches." : "No quota of this fleet depends on live capacity."),
   ];
 }
 

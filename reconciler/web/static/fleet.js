@@ -2,12 +2,13 @@
 
 import { h } from "./dom.js";
 import { count, counted, isKnown, since, unknown } from "./format.js";
-import { badge, cell, empty, filters, heading, link, matches, address, row, table } from "./parts.js";
+import { badge, cell, empty, filters, firstOf, heading, link, matches, address, row, table } from "./parts.js";
 import { groupOf } from "./jobs.js";
 
 const COLUMNS = ["Cluster", "Seen", "Versions", "In sync", "Health", "Gaps"];
 
-export function fleetView({ store, route, change }) {
+export function fleetView(page) {
+  const { store, route, change } = page;
   const clusters = store.list("clusters");
   const shown = clusters.filter((cluster) => matches(route.query.q, [cluster.name, cluster.role, cluster.kueue, ...cluster.gaps.map((gap) => gap.why)]));
   return [
@@ -16,7 +17,7 @@ export function fleetView({ store, route, change }) {
     clusters.length > 5 || route.query.q ? filters(route, change, []) : null,
     shown.length ? table("clusters", "Clusters", COLUMNS, shown.map((cluster) => clusterRow(cluster, store))) : empty("No cluster matches."),
     gaps(store, clusters),
-    tenants(store),
+    tenants(page),
   ];
 }
 
@@ -87,19 +88,21 @@ function gaps(store, clusters) {
   );
 }
 
-function tenants(store) {
-  const all = store.list("tenants");
+function tenants(page) {
+  const all = page.store.list("tenants");
   if (!all.length) return null;
+  const [first, more] = firstOf(page, "tenants", all);
   return h(
     "section",
     { class: "panel", key: "tenants", "aria-labelledby": "tenants-title" },
     h("h2", { id: "tenants-title" }, "Tenants"),
-    h("ul", { class: "lines tenants" }, all.map((tenant) => h(
+    h("ul", { class: "lines tenants" }, first.map((tenant) => h(
       "li",
       { key: tenant.name },
       link(address("jobs", { tenant: tenant.name }), { class: "name" }, tenant.name),
       h("span", { class: "muted" }, tenant.namespaces.join(", ")),
       h("span", { class: "facts" }, count(tenant.pending), " waiting, ", count(tenant.running), " running"),
     ))),
+    more,
   );
 }

@@ -95,6 +95,14 @@ export function matches(search, texts) {
   return search.toLowerCase().split(/\s+/).every((word) => all.includes(word));
 }
 
+/** The first entries of a long list, and a button for the others: thousands of elements make a page slow. */
+export function firstOf({ ui, redraw }, name, entries, most = 150) {
+  const key = `all ${name}`;
+  if (ui[key] || entries.length <= most) return [entries, null];
+  const show = () => { ui[key] = true; redraw(); };
+  return [entries.slice(0, most), h("button", { type: "button", class: "more", key, onclick: show }, `Show all ${entries.length.toLocaleString("en")}`)];
+}
+
 export function shownOf(shown, all, one, many) {
   return h("p", { class: "shown muted", key: "shown" }, shown === all ? counted(all, one, many) : `${shown} of ${counted(all, one, many)}`);
 }

@@ -3,10 +3,9 @@
 import { h } from "./dom.js";
 import { quotaBar, quotaFacts } from "./charts.js";
 import { count, counted, isKnown, shortName, unknown } from "./format.js";
-import { address, badge, distinct, empty, filters, heading, link, matches, shownOf, tabs } from "./parts.js";
+import { address, badge, distinct, empty, filters, firstOf, heading, link, matches, shownOf, tabs } from "./parts.js";
 
 const FEW = 40;
-const MOST = 150;
 
 export function queuesView(page) {
   const { store, route, change } = page;
@@ -62,7 +61,8 @@ function byCluster(page, all) {
 }
 
 /** A closed section has no content: 2,000 queues with bars would be 100,000 elements. */
-function clusterSection({ store, ui, redraw }, cluster, queues, isOpenAtFirst) {
+function clusterSection(page, cluster, queues, isOpenAtFirst) {
+  const { store, ui, redraw } = page;
   const key = `open ${cluster.name}`;
   const isOpen = ui[key] ?? isOpenAtFirst;
   const toggle = (event) => {
@@ -72,6 +72,7 @@ function clusterSection({ store, ui, redraw }, cluster, queues, isOpenAtFirst) {
     }
   };
   const waiting = queues.map((queue) => queue.pending);
+  const [first, more] = firstOf(page, `queues of ${cluster.name}`, queues);
   return h(
     "details",
     { class: "cluster-section", key, open: isOpen, ontoggle: toggle },
@@ -80,10 +81,7 @@ function clusterSection({ store, ui, redraw }, cluster, queues, isOpenAtFirst) {
       cluster.reachable ? h("span", { class: "muted" }, cluster.role) : badge("bad", "not seen"),
       h("span", { class: "muted" }, counted(queues.length, "queue")),
       h("span", { class: "muted" }, waiting.every(isKnown) ? `${waiting.reduce((sum, one) => sum + one, 0)} waiting` : ["waiting ", unknown()])),
-    isOpen ? tree(queues.slice(0, ui[`more ${cluster.name}`] ? Infinity : MOST), cohortsOf(store, cluster.name)) : null,
-    isOpen && queues.length > MOST && !ui[`more ${cluster.name}`]
-      ? h("button", { type: "button", class: "more", onclick: () => { ui[`more ${cluster.name}`] = true; redraw(); } }, `Show all ${queues.length}`)
-      : null,
+    isOpen ? [tree(first, cohortsOf(store, cluster.name)), more] : null,
   );
 }
 
@@ -165,7 +163,8 @@ function quotaRow(entry) {
   );
 }
 
-function joined({ store, route }) {
+function joined(page) {
+  const { store, route } = page;
   const all = store.list("joined");
   const tenants = new Map(store.list("queues").map((queue) => [queue.name, queue.tenants]));
   const shown = all.filter((entry) =>
@@ -174,9 +173,10 @@ function joined({ store, route }) {
     (route.query.waiting !== "1" || entry.pending !== 0) &&
     matches(route.query.q, [entry.name, ...entry.clusters]));
   if (!shown.length) return empty("No queue matches.");
+  const [first, more] = firstOf(page, "joined queues", shown);
   return [
     shownOf(shown.length, all.length, "queue"),
-    h("ul", { class: "tree", key: "joined" }, shown.map((entry) => h(
+    h("ul", { class: "tree", key: "joined" }, first.map((entry) => h(
       "li",
       { class: "queue", key: entry.name },
       h("div", { class: "queue-head" },
@@ -185,6 +185,7 @@ function joined({ store, route }) {
       h("p", { class: "muted small" }, placeOf(entry)),
       entry.resources.length ? h("ul", { class: "quotas" }, entry.resources.map(quotaRow)) : null,
     ))),
+    more,
   ];
 }
 

@@ -159,6 +159,28 @@ def test_jobs_of_a_cluster_are_those_with_a_copy_there_too(address: str, open_ta
     assert page.locator(".jobs .body .name").all_inner_texts() == ["finetune"]
 
 
+@pytest.mark.parametrize(
+    ("view", "name", "entries"),
+    [
+        ("queues?by=name", "joined", ".tree > .queue"),
+        ("queues?cluster=west", "queues", ".tree > .queue"),
+        ("capacity", "pools", ".pools .body .row"),
+        ("fleet", "tenants", ".tenants > li"),
+    ],
+)
+def test_long_list_shows_some_and_all_on_demand(
+    view: str, name: str, entries: str, address: str, open_tab: OpenTab, shown: Shown
+) -> None:
+    entry = next(one for one in shown.view[name] if one.get("cluster", "west") == "west")
+    many = [{**entry, "name": f"{number}", "id": f"west/{number}"} for number in range(400)]
+    shown.view = {**shown.view, name: many}
+    page = open_tab(address).show(view)
+    expect(page.locator(entries)).to_have_count(150)
+    page.get_by_role("button", name="Show all 400").click()
+    expect(page.locator(entries)).to_have_count(400)
+    expect(page.get_by_role("button", name="Show all")).to_have_count(0)
+
+
 def test_job_is_followed_without_a_reload(address: str, open_tab: OpenTab, shown: Shown) -> None:
     tab = open_tab(address)
     page = tab.show("jobs")
