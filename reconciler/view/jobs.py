@@ -127,7 +127,7 @@ def _entry(live: LiveCluster, lives: Lives, workload: Manifest, position: int | 
         state=found.standing.state,
         since=found.standing.since,
         created=created_at(workload),
-        position=position if found.standing.state.is_waiting else None,
+        position=position if found.standing.state.is_queued else None,
         reason=found.standing.reason,
         runs_on=found.runs_on,
         copies=found.copies,
@@ -172,7 +172,7 @@ def find_positions(live: LiveCluster) -> Mapping[Address, int]:
     """The place of each waiting workload of a cluster in its ClusterQueue, from 1, copies included."""
     waiting: dict[str, list[Manifest]] = {}
     for workload in (live.workloads or {}).values():
-        if read_standing(workload, None).state.is_waiting and (queue := queue_of(live, workload)):
+        if read_standing(workload, None).state.is_queued and (queue := queue_of(live, workload)):
             waiting.setdefault(queue, []).append(workload)
     is_by_eviction = is_ordered_by_eviction(live.objects.configuration) if waiting else True
     return {

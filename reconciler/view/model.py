@@ -26,9 +26,14 @@ class JobState(StrEnum):
     UNKNOWN = "unknown"
 
     @property
+    def is_queued(self) -> bool:
+        """Whether it waits for quota, and so has a place in its queue."""
+        return self in {JobState.PENDING, JobState.EVICTED}
+
+    @property
     def is_waiting(self) -> bool:
-        """For quota, or with quota for a check or a worker."""
-        return self in {JobState.PENDING, JobState.RESERVED, JobState.EVICTED}
+        """Whether it waits for quota or, with quota, for a check or a worker."""
+        return self.is_queued or self is JobState.RESERVED
 
     @property
     def is_started(self) -> bool:

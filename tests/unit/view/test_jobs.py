@@ -114,9 +114,11 @@ def test_position_is_by_priority_then_time_then_uid() -> None:
         live_workload("same-a", created=5),
         live_workload("urgent", created=20, priority=10),
         live_workload("runs", *ADMITTED, held={"cpu": "1"}),
+        live_workload("reserved", condition("QuotaReserved"), held={"cpu": "1"}),
         live_workload("off", active=False),
     )
-    want = {"urgent": 1, "early": 2, "same-a": 3, "same-b": 4, "late": 5, "runs": None, "off": None}
+    ordered = {"urgent": 1, "early": 2, "same-a": 3, "same-b": 4, "late": 5}
+    want = {**ordered, "runs": None, "reserved": None, "off": None}
     assert found == want
 
 
