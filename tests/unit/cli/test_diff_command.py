@@ -1,6 +1,7 @@
 """`kfleet diff` on real repositories."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -253,8 +254,21 @@ def test_diff_of_a_shallow_clone_says_why_there_is_no_merge_base(parted: Path, t
     assert "the clone is too shallow" in capsys.readouterr().err
 
 
+def test_picture_of_a_comment_shows_what_diff_prints(repo: Path, capsys: Capture) -> None:
+    take_a_namespace_away(repo)
+    comment = re.sub(r"[`*|]|</?\w+( open)?>", " ", diff(capsys, "--base", "main", "-o", "markdown"))
+    picture = (ROOT / "docs" / "images" / "pull-request.svg").read_text()
+    shown = [text.strip("▾▸ ") for text in re.findall(r'<text class="(?!soft)\w+"[^>]*>([^<]+)<', picture)]
+    assert len(shown) > 40
+    assert [text for text in shown if text not in re.sub(r" +", " ", comment)] == []
+
+
 def test_readme_shows_what_diff_prints(repo: Path, capsys: Capture) -> None:
-    edit(repo / "fleet" / "queues.yaml", GPUS, 'nvidia.com/gpu: "24"')
-    edit(repo / "fleet" / "tenants.yaml", "genomics, genomics-ci]", "genomics]")
+    take_a_namespace_away(repo)
     transcript = (ROOT / "docs" / "diff.md").read_text().partition("$ kfleet diff --base main\n")[2].partition("```")[0]
     assert transcript == diff(capsys, "--base", "main")
+
+
+def take_a_namespace_away(repo: Path) -> None:
+    edit(repo / "fleet" / "queues.yaml", GPUS, 'nvidia.com/gpu: "24"')
+    edit(repo / "fleet" / "tenants.yaml", "genomics, genomics-ci]", "genomics]")
