@@ -76,10 +76,42 @@ def keep_used_flavors(
         used = held.get(entry.ref.name, _Held({}, {}))
         lost = [flavor for flavor in used.amounts if flavor not in _flavors(entry.manifest)]
         if lost:
-            yield _kept(entry, used, sorted(lost), nodes)
+            floors = _floors(used, live.get(entry.ref))
+            yield _kept(entry, used, sorted(lost), nodes, floors)
 
 
-def _kept(entry: DesiredObject, used: _Held, lost: list[str], nodes: Mapping[str, object]) -> DesiredObject:
+def _floors(used: _Held, live: Manifest | None) -> Mapping[str, Amounts]:
+    """What each flavor keeps in any case: its own usage, and the quota that it has already.
+
+    A manager's flavors have no node labels, so another flavor of the queue may stand for other nodes.
+    """
+    quotas = _nominals(to_canonical(live or {}).manifest)
+    names = used.amounts.keys() | quotas.keys()
+    return {name: _largest(used.amounts.get(name, {}), quotas.get(name, {})) for name in names}
+
+
+def _nominals(queue: Manifest) -> Mapping[str, Amounts]:
+    flavors = (one for group in as_list(at(queue, "spec", GROUPS)) for one in as_list(at(group, "flavors")))
+    return {
+        as_text(at(flavor, "name")): {
+            as_text(at(one, "name")): quantity_at(at(one, "nominalQuota")) or ZERO
+            for one in as_list(at(flavor, "resources"))
+        }
+        for flavor in flavors
+    }
+
+
+def _largest(one: Amounts, other: Amounts) -> Amounts:
+    return {name: max(one.get(name, ZERO), other.get(name, ZERO)) for name in one.keys() | other.keys()}
+
+
+def _kept(
+    entry: DesiredObject,
+    used: _Held,
+    lost: list[str],
+    nodes: Mapping[str, object],
+    floors: Mapping[str, Amounts],
+) -> DesiredObject:
     groups = [{**group, "flavors": [*group["flavors"]]} for group in _groups(entry)]
     has_cohort = bool(at(entry.manifest, "spec", "cohortName"))
     notes: list[str] = []
@@ -91,7 +123,7 @@ def _kept(entry: DesiredObject, used: _Held, lost: list[str], nodes: Mapping[str
         left = dict(used.amounts[old])
         same = [flavor for flavor in group["flavors"] if flavor["name"] in nodes and old in nodes]
         for flavor in (flavor for flavor in same if nodes[flavor["name"]] == nodes[old]):
-            smaller = _kept_back(flavor, left, used.amounts.get(flavor["name"], {}))
+            smaller = _kept_back(flavor, left, floors.get(flavor["name"], {}))
             notes += _back_notes(flavor, smaller)
             group["flavors"][group["flavors"].index(flavor)] = smaller
         group["flavors"].append(_empty(old, group["coveredResources"], has_cohort=has_cohort))
@@ -99,15 +131,15 @@ def _kept(entry: DesiredObject, used: _Held, lost: list[str], nodes: Mapping[str
     return replace(marked_observed(entry), manifest=manifest, notes=(*entry.notes, *notes))
 
 
-def _kept_back(flavor: Manifest, left: dict[str, Quantity], own: Amounts) -> dict[str, Any]:
-    """A flavor with its quota lowered by what is `left` of another flavor's usage.
+def _kept_back(flavor: Manifest, left: dict[str, Quantity], floor: Amounts) -> dict[str, Any]:
+    """A flavor whose quota grows by so much less as is `left` of another flavor's usage.
 
     `left` is reduced by the amount that was withheld here.
     """
     resources = []
     for one in flavor["resources"]:
         name, wanted = as_text(one["name"]), quantity_at(one["nominalQuota"]) or ZERO
-        least = min(wanted, own.get(name, ZERO))
+        least = min(wanted, floor.get(name, ZERO))
         nominal = max(least, wanted - left.get(name, ZERO))
         left[name] = left.get(name, ZERO) - (wanted - nominal)
         resources.append(_with_nominal(one, nominal) if nominal < wanted else one)

@@ -70,6 +70,30 @@ def test_queue_keeps_nothing_back_from_flavors_of_other_nodes() -> None:
     assert {name: one["nominalQuota"] for name, one in found.items()} == {"new": "8", "old": "0"}
 
 
+def queue_with(**quotas: str) -> list[DesiredObject]:
+    entries = [{"flavor": name, "resources": {"cpu": cpu}} for name, cpu in quotas.items()]
+    return wanted(*map(flavor, quotas), {**QUEUE, "spec": {**QUEUE["spec"], "quota": entries}})
+
+
+@pytest.mark.parametrize(
+    ("after", "kept"),
+    [
+        ({"other": "20"}, {"other": "20", "old": "0"}),
+        ({"other": "20", "new": "8"}, {"other": "20", "new": "3", "old": "0"}),
+        ({"other": "28"}, {"other": "23", "old": "0"}),
+        ({"other": "10"}, {"other": "10", "old": "0"}),
+    ],
+)
+def test_flavor_that_the_queue_has_already_loses_nothing_for_one_that_goes(
+    after: dict[str, str], kept: dict[str, str]
+) -> None:
+    """On a manager of MultiKueue no flavor has labels, so each could be the new name of every other one."""
+    (there,) = [one.manifest for one in queue_with(other="20", old="8") if one.ref.kind == "ClusterQueue"]
+    held = (workload("a", "q", old="5"), workload("b", "q", other="2"))
+    found = quotas(OLD, there, *held, objects=queue_with(**after))
+    assert {name: one["nominalQuota"] for name, one in found.items()} == kept
+
+
 def test_queue_of_a_cohort_borrows_nothing_for_a_flavor_that_goes_and_lends_no_more_than_it_has() -> None:
     entry = {"flavor": "new", "resources": {"cpu": "8"}, "lendingLimit": {"cpu": "6"}}
     objects = wanted(flavor("new"), {**QUEUE, "spec": {**QUEUE["spec"], "cohort": "all", "quota": [entry]}})
