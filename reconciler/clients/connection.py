@@ -108,12 +108,13 @@ def _has_name(item: Any) -> bool:
 def is_not_found(answer: Mapping[str, Any] | None, path: str) -> bool:
     """Whether a 404 comes from the API server itself and is about the requested object.
 
-    A proxy or a load balancer answers 404 for anything. Such a 404 does not mean that an object is missing.
+    A proxy or a load balancer answers 404 for anything. Such a 404 does not mean that an object is missing. Gateways
+    that have lost their connection to the cluster even send a Status, but it does not name the object.
     """
     if answer is None or answer.get("kind") != "Status" or answer.get("reason") != "NotFound":
         return False
-    name = at(answer, "details", "name")
-    return not name or name in unquote(path).split("/")
+    name = as_text(at(answer, "details", "name"))
+    return bool(name) and name in unquote(path).split("/")
 
 
 def refusal(cluster: ClusterName, request: str, status: int, body: bytes) -> ClusterError:

@@ -72,7 +72,7 @@ def test_kind_of_kueue_that_only_an_unknown_version_serves_is_not_an_empty_list(
     with proxied(fleet, "manager") as proxy:
         proxy.inject(
             Fault(Deed.ANSWER, f"{group}/v1beta[12]/workloads", "GET", status=404, page=json.dumps(gone), times=2),
-            Fault(Deed.ANSWER, "/apis$", "GET", status=200, page=json.dumps(newer)),
+            Fault(Deed.ANSWER, "/apis$", "GET", status=200, page=json.dumps(newer), times=3),
             Fault(Deed.ANSWER, f"/apis/{group}/v1$", "GET", status=200, page=json.dumps(served)),
         )
         api = ApiServer(ClusterName("manager"), proxy.access)

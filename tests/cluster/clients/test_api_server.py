@@ -68,9 +68,22 @@ def test_server_that_is_not_an_api_server_is_a_cluster_error(status: int, body: 
 
 
 OF_ANOTHER = b'{"kind": "Status", "reason": "NotFound", "details": {"name": "other", "kind": "secrets"}}'
+# As a gateway says it whose connection to the cluster is lost.
+OF_NOTHING = b'{"kind": "Status", "reason": "NotFound", "message": "cluster not found", "details": {"name": ""}}'
 
 
-@pytest.mark.parametrize("body", [LOGIN, b"404 page not found", b"{}", b'{"kind": "Status", "code": 404}', OF_ANOTHER])
+@pytest.mark.parametrize(
+    "body",
+    [
+        LOGIN,
+        b"404 page not found",
+        b"{}",
+        b'{"kind": "Status", "code": 404}',
+        b'{"kind": "Status", "reason": "NotFound"}',
+        OF_ANOTHER,
+        OF_NOTHING,
+    ],
+)
 @pytest.mark.parametrize("path", ["/api/v1/secrets", "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/night", "/api/v1"])
 def test_404_that_is_not_an_api_servers_own_says_nothing_about_an_object(body: bytes, path: str) -> None:
     with answering(404, body) as port:
