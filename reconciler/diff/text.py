@@ -81,10 +81,15 @@ def lint_summary(lint: LintNews) -> str:
 
 def object_lines(entry: ObjectDiff, paint: Paint = unpainted, indent: str = "") -> Iterator[str]:
     what = "/".join(part for part in (entry.ref.kind, entry.ref.namespace, entry.ref.name) if part)
-    is_kept = entry.news is News.REMOVED and not entry.is_deleted
-    note = "  (kfleet lets go of it and does not delete it)" if is_kept else ""
-    yield indent + paint(f"{SIGNS[entry.news]} {what}", COLOURS[entry.news]) + note
+    yield indent + paint(f"{SIGNS[entry.news]} {what}", COLOURS[entry.news]) + _object_note(entry)
     yield from _field_lines(entry.fields, indent)
+
+
+def _object_note(entry: ObjectDiff) -> str:
+    if entry.news is News.REMOVED and not entry.is_deleted:
+        return "  (kfleet lets go of it and does not delete it)"
+    is_new_namespace = entry.news is News.ADDED and (entry.ref.group, entry.ref.kind) == ("", "Namespace")
+    return "  (one that exists keeps all that git does not name)" if is_new_namespace else ""
 
 
 def access_words(entry: AccessChange) -> tuple[str, str]:

@@ -45,6 +45,12 @@ def test_text_tells_objects_quotas_namespaces_and_lint() -> None:
     assert lines[-1] == "~1 -1 (3 clusters); lint: 0 errors, 1 warning (1 new)"
 
 
+def test_text_says_what_becomes_of_a_namespace_that_is_there_already() -> None:
+    lines = diff_text(compare((CPU, NIGHT), (CPU, NIGHT, ASTRO))).splitlines()
+    assert "  + Namespace/astro  (one that exists keeps all that git does not name)" in lines
+    assert "  + LocalQueue/astro/night" in lines
+
+
 def test_text_paints_what_goes_red() -> None:
     painted = diff_text(DIFF, lambda text, style: f"<{style}>{text}</>").splitlines()
     assert painted[1] == "  <red>- LocalQueue/astro/night</>"

@@ -48,6 +48,19 @@ def test_adopted_queue_keeps_labels_and_loses_what_git_does_not_name_of_its_spec
     assert (change.is_taken_over, change.notes) == (True, KEPT)
 
 
+def test_adopted_object_of_another_kind_keeps_what_git_does_not_name() -> None:
+    head = "kind: ConfigMap\napiVersion: v1\nmetadata: {name: limits, namespace: lab}\n"
+    spec = parse(QUEUE, f"{head}data: {{mine: '1'}}\n")
+    theirs = {**read_manifest(head), "data": {"mine": "1", "theirs": "2"}}
+    theirs["metadata"] = {**theirs["metadata"], **MARKS}
+    clusters = PaperClusters().holding(theirs, manager=CLIENT_SIDE)
+    change = change_in(plan_of(spec, clusters), "hub/ConfigMap/lab/limits")
+    assert (change.reason, change.is_taken_over, change.fields) == (Reason.ADOPTED, False, ())
+    assert change.notes[: len(KEPT)] == KEPT
+    after = after_apply(change.manifest or {}, clusters.objects[change.ref])
+    assert after["data"] == theirs["data"] and LABELS.items() <= after["metadata"]["labels"].items()
+
+
 def test_label_of_a_namespace_that_git_drops_stays_where_a_user_holds_it_too() -> None:
     """It may have been there before the fleet, and decides about everything in the namespace."""
     mine = {**SPACE, "metadata": {"name": "lab", "labels": {"team": "lab"}}}
