@@ -1,6 +1,7 @@
 """What leaves the fleet leaves the clusters: in order, never under running jobs, and never a namespace."""
 
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 from reconciler.apply import objects
 from reconciler.apply import objects as queues
+from reconciler.apply.fleet import apply_plan
 from reconciler.apply.retry import RetryPolicy
 from reconciler.clients.kubernetes import ApiServer
 from reconciler.errors import ClusterError
@@ -26,6 +28,7 @@ from tests.builders import (
     team_documents,
     workload,
 )
+from tests.cluster.faults.proxy import Deed, Fault, proxied
 from tests.cluster.live_fleet import KUEUE_ROOT, LiveFleet
 from tests.cluster.stages import apply_fleet, plan_fleet
 from tests.support import eventually
@@ -164,6 +167,31 @@ def test_queue_whose_first_job_starts_after_the_look_is_not_deleted_under_it(liv
     live_fleet.converge()
     live_fleet.api().create(main_job("next", name))
     eventually(lambda: live_fleet.queue(name)["status"]["admittedWorkloads"] == 2)
+
+
+def test_queue_that_takes_a_job_after_the_second_look_is_not_deleted_under_it(live_fleet: LiveFleet) -> None:
+    """The DELETE names the version in which the queue held nothing, and the next try looks again."""
+    name = live_fleet.name
+    live_fleet.commit(*whole(name), rest(name))
+    live_fleet.converge()
+    live_fleet.commit(rest(name))
+    plan = live_fleet.planned()
+    with proxied(live_fleet.sandbox, "worker1") as proxy, ThreadPoolExecutor(1) as pool:
+        proxy.inject(Fault(Deed.HOLD, "/localqueues/main$", "DELETE"))
+        port = live_fleet.through(proxy)
+        applying = pool.submit(apply_plan, plan, {port.cluster: port}, None, RetryPolicy())
+        assert proxy.reached.wait(60)
+        for queue in (f"clusterqueue/{name}", "localqueue/main"):
+            live_fleet.kubectl("-n", name, "patch", queue, "--type=merge", "-p", '{"spec":{"stopPolicy":"None"}}')
+        live_fleet.api().create(main_job("running", name))
+        eventually(lambda: live_fleet.queue(name)["status"]["admittedWorkloads"] == 1)
+        proxy.let_go()
+        (outcome,) = applying.result()
+        port.close()
+    problems = {str(one.ref): one.problem for one in outcome.outcomes if one.problem}
+    assert problems[f"worker1/LocalQueue/{name}/main"] == "another client has resumed it since it was stopped"
+    assert live_fleet.finds("localqueues", "main", namespace=name)
+    assert live_fleet.queue(name)["metadata"].get("deletionTimestamp") is None
 
 
 def test_queue_that_a_user_deletes_under_its_job_is_not_converged_until_it_is_back(busy: LiveFleet) -> None:
