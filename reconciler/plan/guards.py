@@ -73,6 +73,8 @@ def guard_shared_server(spec: FleetSpec, view: ClusterView, shared: SharedServer
         yield Refusal(Refused.MOVED, f"its inventory names it {others}; {NEW_NAME}", view.name)
         return
     way_out = "give each cluster its own access, or remove one of them from the fleet"
+    if spec.manager and spec.manager.name in (view.name, *shared.refused[view.name]):
+        way_out += "; the manager runs jobs itself in Queues without dispatch"
     problem = f"it is the same API server as {others} (uid {view.uid}); {way_out}"
     yield Refusal(Refused.SHARED, problem, view.name)
 

@@ -90,6 +90,8 @@ def test_manager_that_is_also_a_worker_is_refused_as_a_worker() -> None:
         plan = plan_of(spec, replace(paper_clusters, uids={EAST: uid_of("hub")}))
         assert set(refusals(plan)) == {"east"}
         assert "same API server as hub" in refusals(plan)["east"]
+        way_out = "remove one of them from the fleet; the manager runs jobs itself in Queues without dispatch"
+        assert refusals(plan)["east"].endswith(way_out)
         # A queue without a worker is not made: Kueue takes no such config.
         queue = ("hub/ClusterQueue/q", "hub/AdmissionCheck/multikueue-q", "hub/MultiKueueConfig/multikueue-q")
         held = {str(change.ref) for change in cluster_in(plan, "hub").changes if change.action is Action.HOLD}
