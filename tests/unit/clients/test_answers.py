@@ -146,6 +146,43 @@ def test_part_of_a_list_of_groups_does_not_say_that_a_kind_is_not_served(page: A
     assert raised.value.status != 404
 
 
+QUEUE, LOST = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/b", {"kind": "Status", "reason": "NotFound", "code": 404}
+GROUPS = {"kind": "APIGroupList", "groups": [{"versions": [{"groupVersion": "kueue.x-k8s.io/v1beta2"}]}]}
+KINDS = {
+    "kind": "APIResourceList",
+    "resources": [{"name": "clusterqueues", "kind": "ClusterQueue", "namespaced": False}],
+}
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        [(404, LOST | {"details": {"name": "b", "kind": "clusterqueues"}})],
+        [(404, LOST), (200, {"kind": "APIGroupList", "groups": []})],
+        [(404, LOST), (200, GROUPS), (200, KINDS | {"resources": []})],
+    ],
+    ids=["it names the object", "its group is not served", "its kind is not served"],
+)
+def test_404_says_that_an_object_is_not_there(answers: list[tuple[int, Any]]) -> None:
+    assert behind(*answers).find(QUEUE) is None
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        [(404, LOST)],
+        [(404, LOST | {"details": {"name": "", "kind": "clusterqueues"}})],
+        [(404, LOST | {"details": {"name": "c", "kind": "clusterqueues"}})],
+        [(404, LOST), (200, GROUPS), (200, KINDS)],
+        [(404, LOST), (200, GROUPS), (404, LOST)],
+    ],
+)
+def test_404_that_does_not_name_an_object_of_a_served_kind_says_nothing(answers: list[tuple[int, Any]]) -> None:
+    with pytest.raises(ClusterError, match="does not answer like an API server") as raised:
+        behind(*answers).find(QUEUE)
+    assert raised.value.status != 404
+
+
 def test_causes_of_an_api_server_are_read() -> None:
     cause = {"reason": "FieldManagerConflict", "field": ".spec.x", "message": 'conflict with "robot"'}
     body = {"kind": "Status", "reason": "Conflict", "message": "no", "details": {"causes": [cause, {"field": ".a"}]}}
