@@ -91,6 +91,11 @@ class ClusterError(EdgeError):
         super().__init__(where, problem)
 
     @property
+    def is_forbidden(self) -> bool:
+        """Whether the API server itself denies the request. A gateway that does says nothing about permissions."""
+        return (self.status, self.reason) == (403, "Forbidden")
+
+    @property
     def is_retryable(self) -> bool:
         """Whether the same request may succeed later. A field that another manager holds will not free itself."""
         if self.status == 409:

@@ -46,7 +46,6 @@ from reconciler.spec.settings import API_GROUP, CLUSTER_LABEL, JOB, DownsyncKind
 COMBINED = f"/apis/{API_GROUP}/v1alpha1/combinedstatuses"
 OWN_WORKLOADS = f"!{GROUP}/multikueue-origin"
 # Without permission to read jobs kfleet most likely never placed one: not a gap, but policies of the fleet stay.
-FORBIDDEN = 403
 _PARALLEL = 16
 
 Ports = Mapping[ClusterName, ClusterClient]
@@ -76,7 +75,7 @@ def observe_placements(
         found = _look_at_manager(spec, manager, clients[manager.name])
         emptying = find_emptying(workers, clients[manager.name])
     except ClusterError as error:
-        is_unused = error.status == FORBIDDEN and not downsynced_queues(spec)
+        is_unused = error.is_forbidden and not downsynced_queues(spec)
         gaps = () if is_unused else (Gap(manager.name, "jobs for KubeStellar", error.problem),)
         return ObservedPlacements(now, gaps=gaps, downsynced=Downsynced(problem=error.problem))
     copies = list_copies(workers, _asked(workers, found, emptying))

@@ -44,7 +44,6 @@ KINDS = (
 )
 NAMESPACES = "/api/v1/namespaces"
 PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
-FORBIDDEN = 403
 _PARALLEL = 16
 
 Seen = TypeVar("Seen")
@@ -111,7 +110,7 @@ def _if_allowed(look: Callable[[], Seen]) -> Seen | None:
     try:
         return look()
     except ClusterError as error:
-        if error.status != FORBIDDEN:
+        if not error.is_forbidden:
             raise
         return None
 

@@ -31,7 +31,6 @@ from reconciler.state.model import ClusterView, KindKey, SharedServers, find_sha
 WORKLOADS: KindKey = (GROUP, "Workload")
 LOCAL_QUEUES: KindKey = (GROUP, "LocalQueue")
 PARALLEL = 8  # concurrent requests
-FORBIDDEN = 403
 _KUEUE_VERSIONS = ("v1beta2", "v1beta1", "v1alpha1")
 
 
@@ -200,7 +199,7 @@ def _members(
     try:
         return list(client.list(kind.collection(), selector))
     except ClusterError as error:
-        if error.status != FORBIDDEN or not kind.is_namespaced:
+        if not (error.is_forbidden and kind.is_namespaced):
             raise
     return _members_by_namespace(
         client, kind, selector, {ref.namespace for ref in wanted}, {set_name.namespace, *known}
@@ -220,7 +219,7 @@ def _members_by_namespace(
         try:
             found += client.list(kind.collection(name), selector)
         except ClusterError as error:
-            if error.status != FORBIDDEN or name in wanted:
+            if not error.is_forbidden or name in wanted:
                 raise
             denied.append(error)
     if len(denied) == len(wanted | possible):
