@@ -10,7 +10,7 @@ The engine has a room per stage and knows no feature:
 
 | room | what it is |
 |---|---|
-| `errors`, `objects`, `quantity`, `text` | the nouns that all rooms share |
+| `decoding`, `errors`, `objects`, `quantity`, `text` | what all rooms share: nouns, and readers of texts |
 | `spec` | the files of one revision become a FleetSpec, or a list of everything that is wrong with them |
 | `kueue` | what Kueue knows: kinds, versions, rules, quota arithmetic, the meaning of conditions, its Configuration |
 | `snapshot` | what was observed of clusters and message buses |

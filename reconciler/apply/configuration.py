@@ -4,7 +4,6 @@ The previous text is an annotation of the ConfigMap from the first write until K
 is killed in between, the next run can finish the rollout or roll it back.
 """
 
-import json
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -13,6 +12,7 @@ from urllib.parse import quote
 
 from reconciler.apply.retry import RetryPolicy, check_allowed, with_retries
 from reconciler.clients.protocols import ClusterClient
+from reconciler.decoding import load_json
 from reconciler.errors import ClusterError
 from reconciler.kueue_config.model import APPLIED, FAILED, PREVIOUS, RESTARTED, Rollout, short_name
 from reconciler.objects import Manifest
@@ -165,7 +165,7 @@ def _last_words(log: str) -> str:
     """Why a container exited, from the end of its log. Kueue logs one JSON document per line."""
     line = next(iter(log.strip().splitlines()[-1:]), "")
     try:
-        line = str(json.loads(line)["error"])
+        line = str(load_json(line)["error"])
     except (ValueError, TypeError, KeyError):
         return line[-_LONGEST_WHY:]
     return line[:_LONGEST_WHY]

@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 
 from reconciler.capacity.model import Condition, Entry, Ledger, ObservedCapacity, Sample, SourceKey
+from reconciler.decoding import unpacked
 from reconciler.objects import ClusterName, Gap, Manifest
 from reconciler.quantity import parse
 from reconciler.snapshot.model import Amounts, FlavorKey, Freshness, PoolKey, UsageKey
@@ -41,11 +42,11 @@ def read_ledger(manifest: Manifest) -> Ledger:
     if not plain and not packed:
         raise ValueError(f"has neither {KEY} nor {PACKED}")
     try:
-        content = orjson.loads(plain or gzip.decompress(b64decode(packed)))
+        content = orjson.loads(plain or unpacked(b64decode(packed)))
         if content["format"] != FORMAT:
             raise ValueError(f"has the format {content['format']}, this kfleet reads {FORMAT}")
         return Ledger(tuple(read_entry(record) for record in content["sources"]))
-    except (KeyError, TypeError, OSError, EOFError) as error:
+    except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"cannot be read: {type(error).__name__} {error}") from error
 
 

@@ -27,6 +27,7 @@ import yaml
 from urllib3.exceptions import LocationParseError
 from urllib3.util import make_headers, parse_url
 
+from reconciler.decoding import load_yaml
 from reconciler.errors import ClusterError
 from reconciler.objects import ClusterName
 
@@ -192,7 +193,7 @@ class Kubeconfig:
 
 def parse_kubeconfig(cluster: ClusterName, origin: str, text: str, folder: Path = Path()) -> Kubeconfig:
     try:
-        content = yaml.load(text, yaml.CSafeLoader)
+        content = load_yaml(text)
     except yaml.YAMLError:
         # The text of the error may quote a line of the file, and with it a token.
         raise ClusterError(cluster, f"{origin}: is not valid YAML") from None

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from reconciler.capacity.nodes import Node
+from reconciler.decoding import load_json
 from reconciler.kueue.reading import as_map, as_text, at
 from reconciler.objects import ClusterName, Gap, Manifest, Ref
 from reconciler.snapshot.model import NOT_DOWNSYNCED, Amounts, Downsynced
@@ -267,8 +268,8 @@ def _kept(job: Manifest | None) -> Mapping[str, Any] | None:
 
 def _json(text: str) -> Mapping[str, Any] | None:
     try:
-        return as_map(json.loads(text))
-    except (ValueError, RecursionError):  # any client may have written it
+        return as_map(load_json(text))
+    except ValueError:  # any client may have written it
         return None
 
 

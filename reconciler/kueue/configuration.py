@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from reconciler.decoding import load_yaml
 from reconciler.errors import KfleetError
 from reconciler.kueue.kinds import V1BETA2_SINCE, KueueVersion
 from reconciler.kueue.reading import MAPS, as_list, as_map, as_text, at
@@ -163,7 +164,7 @@ class ConfigurationError(KfleetError):
 
 def read_configuration(text: str) -> Manifest:
     try:
-        content = yaml.load(text, yaml.CSafeLoader)
+        content = load_yaml(text)
     except yaml.YAMLError as error:
         raise ConfigurationError("is not valid YAML") from error
     if not isinstance(content, dict) or content.get("kind") != "Configuration":

@@ -1,13 +1,12 @@
 """Reads what helm keeps and renders: the record of a release in a Secret, and the objects of a chart."""
 
-import gzip
-import json
 from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 import yaml
 
+from reconciler.decoding import load_json, unpacked
 from reconciler.kueue.configuration import CONFIG_KEY, patched, read_configuration, write_configuration
 from reconciler.kueue.kinds import GROUP
 from reconciler.kueue.reading import as_list, as_map, as_text, at
@@ -38,8 +37,8 @@ def _record(secret: Manifest) -> HelmRecord:
     try:
         # Encoded by helm, and once more because it is the value of a Secret.
         packed = b64decode(b64decode(as_text(at(secret, "data", "release")), validate=True), validate=True)
-        content = json.loads(gzip.decompress(packed))
-    except (ValueError, OSError, EOFError) as error:
+        content = as_map(load_json(unpacked(packed)))
+    except ValueError as error:
         raise RecordError(f"the Secret {metadata.get('name')} is not a record of helm") from error
     return HelmRecord(
         revision=int(content.get("version") or 0),

@@ -4,7 +4,6 @@ Decision: a token is never part of the desired content of its Secret, because it
 git. kfleet adds it right before the Secret is compared or written.
 """
 
-import json
 from base64 import b64decode, b64encode, urlsafe_b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from reconciler.decoding import load_json, load_yaml
 from reconciler.kueue.configuration import KueueSettings, united
 from reconciler.objects import ApiEndpoint, ClusterName, Manifest, TokenRequestSpec
 from reconciler.spec.model import Cluster
@@ -126,7 +126,7 @@ def read_credential(secret: Manifest | None) -> SeenCredential:
     if secret is None:
         return SeenCredential(problem="the manager has no token yet", is_missing=True)
     try:
-        content = yaml.load(b64decode((secret.get("data") or {})[KEY]), yaml.CSafeLoader)
+        content = load_yaml(b64decode((secret.get("data") or {})[KEY]))
         user, endpoint = _chosen(content, "user"), _endpoint_of(content)
         if not user.get("token") and user.get("client-certificate-data"):
             problem = "the Secret holds a client certificate and no token"
@@ -155,7 +155,7 @@ def _read_token(text: str) -> Token:
         raise ValueError
     try:
         payload = text.split(".")[1]
-        claims = json.loads(urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+        claims = load_json(urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
         issued, expires = (_time(claims.get(name)) for name in ("iat", "exp"))
         return Token(text, str(claims.get("sub") or ""), issued, expires)
     except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, OSError):

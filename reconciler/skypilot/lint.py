@@ -6,6 +6,7 @@ from typing import Any
 
 import yaml
 
+from reconciler.decoding import load_yaml
 from reconciler.kueue.configuration import plain
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.lint.model import Remark, Rule, Severity, View, about, misnamed
@@ -176,7 +177,7 @@ def _named_queues(text: Any) -> Iterator[str]:
     if not isinstance(text, str) or "queue" not in text:
         return
     try:
-        content = yaml.load(text, yaml.CSafeLoader)
+        content = load_yaml(text)
     except yaml.YAMLError:
         return
     yield from dict.fromkeys(name for _, name in _queues_in(content))

@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from reconciler.decoding import load_json, load_yaml
 from reconciler.kueue.frameworks import FRAMEWORKS
 from reconciler.objects import Manifest
 from reconciler.state.values import LAST_APPLIED, SECRET_KINDS
@@ -72,7 +73,7 @@ def masked_token(token: str) -> str:
     if len(parts) != 3:
         return MASKED
     try:
-        claims = json.loads(urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+        claims = load_json(urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
         kept = {name: claims[name] for name in _CLAIMS if isinstance(claims.get(name), str | int)}
     except (ValueError, AttributeError):
         return MASKED
@@ -114,7 +115,7 @@ def _masked_data(key: str, value: Any) -> str:
 def _masked_kubeconfig(value: str) -> str | None:
     """The kubeconfig with the fields that kfleet writes itself; None if it cannot be read."""
     try:
-        content = yaml.load(b64decode(value), yaml.CSafeLoader)
+        content = load_yaml(b64decode(value))
         shown = {name: _masked_entries(name, found) for name, found in content.items() if name in _KUBECONFIG}
         return str(yaml.safe_dump(shown, sort_keys=False))
     except (ValueError, TypeError, AttributeError, LookupError, yaml.YAMLError):

@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from reconciler.decoding import load_json
 from reconciler.errors import SourceLocation, SpecError
 from reconciler.objects import Manifest
 
@@ -148,7 +149,7 @@ class SpecSource:
 def read_source(text: str) -> SpecSource | None:
     """Return None if nothing was recorded; a record that a user has broken counts as none."""
     try:
-        found: Any = json.loads(text) if text else None
+        found: Any = load_json(text) if text else None
     except ValueError:
         return None
     if not isinstance(found, Mapping):

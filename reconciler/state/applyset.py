@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
+from reconciler.decoding import load_json
 from reconciler.kueue.reading import as_map, as_text
 from reconciler.objects import FIELD_MANAGER, ClusterName, Manifest, Ref
 from reconciler.spec.enums import Drain, Role
@@ -87,7 +88,7 @@ def digest_of(fleet: str, name: str, address: Address) -> str:
 
 def _read(text: str) -> Mapping[str, Any]:
     try:
-        return as_map(json.loads(text or "{}"))
+        return as_map(load_json(text or "{}"))
     except ValueError:
         return {}
 

@@ -86,11 +86,12 @@ def _is_config_map(file: SourceFile, node: ast.Dict) -> bool:
 
 
 def read_documents() -> Iterator[str]:
-    """Keys that are asked of what `json.loads` gave, in the same function."""
+    """Keys that are asked of what `json.loads` or our own reader gave, in the same function."""
     for file in read_source():
         for call in file.every(ast.Call):
             function = file.around(call)
-            if _is_library(call, "loads") and function:
+            is_reader = isinstance(call.func, ast.Name) and call.func.id == "load_json"
+            if (_is_library(call, "loads") or is_reader) and function:
                 names = _holders(function, call)
                 keys = (key for node in ast.walk(function.node) for key in _asked(file, names, node))
                 yield from (f"{file.short}: {key}" for key in keys)

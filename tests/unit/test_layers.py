@@ -13,7 +13,7 @@ ROOT = Path(reconciler.__file__).parent
 # The rule: the engine knows no feature; only OUTER, and observers and stores of features or of `state`, may look at the
 # outside or act on it.
 ENGINE = {"errors", "objects", "quantity", "text", "spec", "kueue", "snapshot", "render", "state", "plan", "report"}
-ENGINE |= {"lint", "admission", "diff", "view", "why", "effects", "scheduling"}
+ENGINE |= {"lint", "admission", "diff", "view", "why", "effects", "scheduling", "decoding"}
 FEATURES = {"capacity", "multikueue", "kubestellar", "kueue_config", "kueue_install", "skypilot", "flux", "monitoring"}
 FEATURES |= {"importer", "doctor", "uninstall"}
 OUTER = {"clients", "apply", "pipeline", "controller", "cli", "sandbox", "simulate", "web"}
@@ -28,7 +28,7 @@ KNOWS_FEATURES |= {"report/health.py"}
 PURE_LIBRARIES = {
     "base64", "bisect", "collections", "copy", "dataclasses", "datetime", "decimal", "deepdiff", "difflib", "enum",
     "fnmatch", "fractions", "functools", "gzip", "hashlib", "html", "itertools", "json", "jsonschema", "math",
-    "operator", "orjson", "re", "re2", "string", "textwrap", "types", "typing", "yaml",
+    "operator", "orjson", "re", "re2", "string", "textwrap", "types", "typing", "yaml", "zlib",
 }  # fmt: skip
 IMPURE_FUNCTIONS = {"open", "print", "input"}
 IMPURE_METHODS = {"now", "utcnow", "today"}
