@@ -218,8 +218,26 @@ def _report_on(client: ClusterClient, cluster: ClusterName) -> Mapping[str, Any]
         label = at(report, "metadata", "labels", CLUSTER_LABEL)
         is_of_cluster = label == cluster or at(report, "metadata", "name") in names
         if is_of_cluster and isinstance(report.get("status"), dict):
+            if problem := problem_of_report(report):
+                raise ClusterError(client.cluster, problem)
             return report
     return None
+
+
+def problem_of_report(report: Mapping[str, Any]) -> str:
+    """Why a report says nothing: an amount that cannot be read must not count as a node that has none of it."""
+    wrong = (
+        f"ClusterMetrics {at(report, 'metadata', 'name')}: {amount!r} is not a quantity of {name} on {node.get('name')}"
+        for node in map(as_map, as_list(at(report, "status", "nodes")))
+        for name, amount in as_map(node.get("allocatableResources")).items()
+        if not _is_amount(amount)
+    )
+    return next(wrong, "")
+
+
+def _is_amount(value: Any) -> bool:
+    found = quantity_at(value)
+    return found is not None and found >= ZERO
 
 
 def read_metrics(report: Mapping[str, Any]) -> tuple[Node, ...]:

@@ -6,11 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.capacity.nodes import Node, count, other_writers, read_node, requests_by_node
+from reconciler.capacity.nodes import (
+    Node,
+    count,
+    find_metrics,
+    other_writers,
+    read_node,
+    requests_by_node,
+)
+from reconciler.errors import ClusterError
+from reconciler.objects import ClusterName
 from reconciler.quantity import parse, total
 from reconciler.spec.model import Flavor
 from tests.builders import Document, labelled_flavor, spec_of
 from tests.unit.capacity.ledgers import amounts
+from tests.unit.paper_server import HUB, answering
 
 TAINT = {"key": "gpu", "value": "a100", "effect": "NoSchedule"}
 
@@ -156,3 +166,25 @@ def test_metrics_of_another_writer_are_recognised() -> None:
     assert other_writers({"metadata": {"managedFields": entries}}) == ["clustermetrics-agent"]
     assert other_writers({"metadata": {"managedFields": entries[:1]}}) == []
     assert other_writers({"metadata": {}}) == []
+
+
+def reported(**allocatable: Any) -> dict[str, Any]:
+    """The ClusterMetrics of the cluster east, as a list of them."""
+    node = {"name": "n1", "allocatableResources": {"cpu": "8", **allocatable}}
+    report = {"metadata": {"name": "east"}, "status": {"nodes": [node]}}
+    return {"kind": "ClusterMetricsList", "metadata": {}, "items": [report]}
+
+
+@pytest.mark.parametrize("amount", ["many", "", "-1", None, True, 1.5, "9" * 5000, "1e999999999"])
+def test_report_with_an_amount_that_cannot_be_read_is_not_one_of_nodes_without_it(amount: Any) -> None:
+    east = ClusterName("east")
+    with pytest.raises(ClusterError, match=r"ClusterMetrics east: .* is not a quantity of memory on n1"):
+        find_metrics(east, {HUB: answering(lambda _: (200, reported(memory=amount)))}, HUB)
+    (node,) = find_metrics(east, {HUB: answering(lambda _: (200, reported(memory="1Gi", pods=110)))}, HUB) or ()
+    assert set(node.allocatable) == {"cpu", "memory", "pods"}
+
+
+def test_report_that_cannot_be_read_on_another_cluster_hides_no_report() -> None:
+    east, west = ClusterName("east"), ClusterName("west")
+    clients = {west: answering(lambda _: (200, reported(cpu="?")), west), HUB: answering(lambda _: (200, reported()))}
+    assert find_metrics(east, clients, None) == find_metrics(east, {HUB: clients[HUB]}, HUB)

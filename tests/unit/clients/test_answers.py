@@ -3,23 +3,20 @@
 import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from datetime import timedelta
+from itertools import cycle, islice
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.clients.connection import LONGEST_PAGE, Response, Sender, Silence, refusal
-from reconciler.clients.kubeconfig import ClusterLogin
+from reconciler.clients.connection import LONGEST_PAGE, refusal
 from reconciler.clients.kubernetes import ApiServer
-from reconciler.clients.recording import KeptAnswer
 from reconciler.errors import ClusterError, FieldCause
-from reconciler.objects import ClusterName
 from reconciler.state.applyset import SetName
 from reconciler.state.observe import probe
+from tests.unit.paper_server import HUB, answering
 
-HUB = ClusterName("hub")
 PATH = "/api/v1/namespaces/a/secrets/b"
 SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "b", "namespace": "a"}}
 OF_A_GATEWAY = {"code": 14, "message": "no healthy upstream", "details": [{"@type": "google.rpc.ErrorInfo"}]}
@@ -88,32 +85,10 @@ def names(*found: Mapping[str, Any] | None) -> list[Any]:
     return [one["metadata"]["name"] for one in found if one is not None]
 
 
-class Gateway:
-    """What stands before an API server, and has these answers for whatever it is asked, one after the other."""
-
-    is_read_only = False
-    cluster, silence, access = HUB, Silence(timedelta()), ClusterLogin("https://hub", "")
-
-    def __init__(self, *answers: tuple[int, Any]) -> None:
-        self._answers, self._sent = answers, 0
-
-    def close(self) -> None:
-        pass
-
-    def apart(self, _timeout: timedelta) -> Sender:
-        return self
-
-    def as_user(self, _token: str) -> Sender:
-        return self
-
-    def send(self, _method: str, _path: str, _headers: Mapping[str, str], _body: bytes | None) -> Response:
-        status, body = self._answers[self._sent % len(self._answers)] if self._sent < MOST_ANSWERS else (502, None)
-        self._sent += 1
-        return KeptAnswer(status, json.dumps(body).encode())
-
-
 def behind(*answers: tuple[int, Any]) -> ApiServer:
-    return ApiServer(HUB, Gateway.access, connection=Gateway(*answers))
+    """A server behind a gateway that has these answers for whatever it is asked, one after the other."""
+    sent = islice(cycle(answers), MOST_ANSWERS)
+    return answering(lambda _path: next(sent, (502, None)))
 
 
 @pytest.mark.parametrize("ask", REQUESTS)

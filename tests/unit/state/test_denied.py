@@ -1,23 +1,18 @@
 """Lists that are denied: by the API server, which means what it says, or by a gateway, which knows nothing of it."""
 
-import json
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from reconciler.clients.connection import Response, Sender, Silence
-from reconciler.clients.kubeconfig import ClusterLogin
-from reconciler.clients.kubernetes import ApiServer
-from reconciler.clients.recording import KeptAnswer
 from reconciler.errors import ClusterError
-from reconciler.objects import ApiKind, ClusterName
+from reconciler.objects import ApiKind
 from reconciler.state.applyset import Inventory, SetName
 from reconciler.state.model import ClusterView
 from reconciler.state.observe import look
+from tests.unit.paper_server import HUB, answering
 
-HUB, SET = ClusterName("hub"), SetName("test", "kueue-system")
+SET = SetName("test", "kueue-system")
 SECRETS = ApiKind("", "v1", "Secret", "secrets", is_namespaced=True)
 EVERYWHERE, TEAM, OWN = "/api/v1/secrets", "/api/v1/namespaces/team/secrets", "/api/v1/namespaces/kueue-system/secrets"
 FORBIDDEN = {"kind": "Status", "reason": "Forbidden", "message": "secrets is forbidden"}
@@ -26,33 +21,11 @@ NAMED = {"metadata": {"name": "token", "namespace": "kueue-system"}}
 LISTED = {"kind": "SecretList", "metadata": {}, "items": [NAMED]}
 
 
-class Paper:
-    """What a server answers, by path."""
-
-    is_read_only = False
-    cluster, silence, access = HUB, Silence(timedelta()), ClusterLogin("https://hub", "")
-
-    def __init__(self, denied: Mapping[str, Any]) -> None:
-        self._denied = denied
-
-    def close(self) -> None:
-        pass
-
-    def apart(self, _timeout: timedelta) -> Sender:
-        return self
-
-    def as_user(self, _token: str) -> Sender:
-        return self
-
-    def send(self, _method: str, path: str, _headers: Mapping[str, str], _body: bytes | None) -> Response:
-        denied = self._denied.get(path.partition("?")[0])
-        return KeptAnswer(403 if denied else 200, json.dumps(denied or LISTED).encode())
-
-
 def looked(denied: Mapping[str, Any]) -> ClusterView:
     inventory = Inventory(kinds=frozenset({"Secret"}), namespaces=frozenset({"team"}))
     probed = ClusterView(HUB, SET, "uid", inventory=inventory, served={("", "Secret"): (SECRETS,)})
-    return look(ApiServer(HUB, Paper.access, connection=Paper(denied)), probed, ())
+    port = answering(lambda path: (403, denied[path]) if path in denied else (200, LISTED))
+    return look(port, probed, ())
 
 
 def test_kind_that_may_not_be_listed_everywhere_is_listed_where_it_may_be() -> None:
