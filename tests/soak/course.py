@@ -27,6 +27,7 @@ STEPS: dict[Step, int] = {
     Walk.plan: 1,
     Walk.kill_apply: 2,
     Walk.submit: 7,
+    Walk.delete_job: 1,
     commits.commit_share: 2,
     commits.commit_extra: 2,
     commits.commit_flavor: 1,

@@ -6,7 +6,7 @@ from typing import Any
 from tests.soak.commits import LONG_JOB
 from tests.soak.foreign import read_foreign
 from tests.soak.record import KUEUE, JobRecord
-from tests.soak.walk import Walk
+from tests.soak.walk import CLUSTERS, Walk
 from tests.soak.wanted import EXTRA, MANAGER
 
 CONVERGED_WITHIN, LEAST_TRIES = 90, 8
@@ -33,6 +33,7 @@ def make_peace(walk: Walk) -> None:
     _remove_rejected_jobs(walk)
     _end_all_jobs(walk)
     converge(walk, "with all jobs at their end")
+    _check_copies(walk)
     check_foreign(walk)
 
 
@@ -90,6 +91,23 @@ def _end_all_jobs(walk: Walk) -> None:
         walk.recorder.report(f"{record} never ended; it ran on {record.places or 'none'}; {_state_of(walk, record)}")
 
 
+def _check_copies(walk: Walk) -> None:
+    """What a user deleted is gone from workers too, as soon as Kueue's own collection of garbage has run."""
+    deadline = time.monotonic() + CONVERGED_WITHIN
+    while (left := _copies_of_deleted(walk)) and time.monotonic() < deadline:
+        time.sleep(1)
+    for copy in left:
+        walk.recorder.report(f"{copy} outlives the job that its user deleted")
+
+
+def _copies_of_deleted(walk: Walk) -> list[str]:
+    deleted = {(one.namespace, one.name) for one in walk.recorder.known() if one.is_deleted}
+    jobs = ((cluster, job["metadata"]) for cluster in CLUSTERS for job in walk.api(cluster).list("/apis/batch/v1/jobs"))
+    return [
+        f"{one['namespace']}/{one['name']} on {at}" for at, one in jobs if (one["namespace"], one["name"]) in deleted
+    ]
+
+
 def _state_of(walk: Walk, record: JobRecord) -> str:
     """What its Workload says, for whoever reads the walk."""
     found = walk.api(record.home).list(f"{KUEUE}/namespaces/{record.namespace}/workloads")
@@ -117,14 +135,14 @@ def _remove_rejected_jobs(walk: Walk) -> None:
     }
     for record in walk.recorder.known():
         if (record.namespace, record.name) in rejected and not record.is_complete and not record.running:
-            _remove(walk, record)
+            walk.remove_job(record)
 
 
 def _remove_jobs_without_queue(walk: Walk) -> None:
     """What waits in a queue that is no longer in git waits for ever, as the plan says: its user goes on."""
     for record in walk.recorder.known():
         if record.namespace == f"{walk.fleet}-{EXTRA}" and not record.is_complete and not record.running:
-            _remove(walk, record)
+            walk.remove_job(record)
 
 
 def _is_rejected(workload: dict[str, Any]) -> bool:
@@ -135,13 +153,7 @@ def _is_rejected(workload: dict[str, Any]) -> bool:
     return "Rejected" in states or is_failed or workload["spec"].get("active") is False
 
 
-def _remove(walk: Walk, record: JobRecord) -> None:
-    walk.api(record.home).delete(f"/apis/batch/v1/namespaces/{record.namespace}/jobs/{record.name}")
-    record.is_complete = True
-    walk.say(f"{record} was removed")
-
-
 def _remove_barred_jobs(walk: Walk) -> None:
     for record in walk.recorder.known():
         if record.is_barred:
-            _remove(walk, record)
+            walk.remove_job(record)

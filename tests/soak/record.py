@@ -65,7 +65,7 @@ class JobRecord:
     """One job of a walk: where it ran, and what excuses it from the rules.
 
     One that `may_move` may run anew elsewhere, after its worker left; one that `is_excused` may be evicted as well. One
-    that `is_barred` may not run at all.
+    that `is_barred` may not run at all, and no copy of one that `is_deleted` may stay.
     """
 
     namespace: str
@@ -79,6 +79,7 @@ class JobRecord:
     may_move: bool = False
     is_excused: bool = False
     is_barred: bool = False
+    is_deleted: bool = False
     has_quota: bool = False
     is_complete: bool = False
 

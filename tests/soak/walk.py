@@ -152,6 +152,13 @@ class Walk:
         record = JobRecord(namespace, self.next_name(), MANAGER, is_barred=True)
         self.submit_job(record, 1, LONGEST_JOB, labels)
 
+    def delete_job(self) -> None:
+        """Its user takes back a job, wherever it runs or waits."""
+        silent = self.frozen | self.killed
+        known = [one for one in self.recorder.known() if not one.is_complete and one.home not in silent]
+        if known:
+            self.remove_job(self.chance.choice(known))
+
     def break_answers(self) -> None:
         cluster = self.chance.choice(CLUSTERS)
         fault = random_fault(self.chance, CARRIED_PATHS if self.is_downsynced else PATHS)
@@ -298,6 +305,13 @@ class Walk:
         said = f" with {labels}" if labels is not None else ""
         self.say(f"submit {record} on {record.home}: {cpus} cpu for {seconds} s{said}")
         return True
+
+    def remove_job(self, record: JobRecord) -> None:
+        """Delete what its user submitted; a copy of it has to go as well."""
+        with suppress(ClusterError):  # it may have ended a moment ago, and been deleted by its time to live
+            self.api(record.home).delete(f"/apis/batch/v1/namespaces/{record.namespace}/jobs/{record.name}")
+        record.is_complete = record.is_deleted = True
+        self.say(f"{record} was removed")
 
     def commit(self, wanted: Wanted) -> None:
         if wanted == self.wanted:
