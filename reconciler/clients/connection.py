@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import orjson
 import urllib3
 
-from reconciler.clients.kubeconfig import ClusterLogin, new_pool
+from reconciler.clients.kubeconfig import ClusterLogin, answered_within, new_pool
 from reconciler.errors import ClusterError, FieldCause
 from reconciler.kueue.reading import as_list, as_text, at
 from reconciler.objects import ClusterName
@@ -31,6 +31,8 @@ LONGEST_PAGE = 200
 _EVERYTHING = ""
 log = logging.getLogger("reconciler.clients.kubernetes")
 
+# How often the timeout of a single read fits into a whole answer.
+ANSWER_TIMEOUTS = 3
 MAX_429_RETRIES = 10  # a server that has just started answers 429 for some seconds, one second at a time
 LONGEST_PAUSE = 5
 SHORTEST_CONNECT = 1.0
@@ -322,7 +324,8 @@ class Connection:
         """Send one request. A read is retried after a 429; whether a write may be retried is not known here."""
         timeout = urllib3.Timeout(connect=self._soon, read=self.timeout)
         for _ in range(MAX_429_RETRIES):
-            answer = self._pool.request(method, url, body=body, headers=headers, timeout=timeout)
+            with answered_within(ANSWER_TIMEOUTS * self.timeout):
+                answer = self._pool.request(method, url, body=body, headers=headers, timeout=timeout)
             if method != "GET" or answer.status != TOO_MANY:
                 return answer
             time.sleep(_pause(answer.headers.get("Retry-After", "")))
@@ -347,7 +350,8 @@ class Connection:
             return False
         url, timeout = self.access.server + PROBE, urllib3.Timeout(self._soon)
         try:
-            self._pool.request("GET", url, headers=self.access.headers, timeout=timeout, pool_timeout=self._soon)
+            with answered_within(ANSWER_TIMEOUTS * self._soon):
+                self._pool.request("GET", url, headers=self.access.headers, timeout=timeout, pool_timeout=self._soon)
         except urllib3.exceptions.HTTPError:
             return False
         self.silence.note_answer()

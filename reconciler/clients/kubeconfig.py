@@ -14,8 +14,11 @@ import socket
 import ssl
 import subprocess
 import tempfile
+import time
 from base64 import b64decode
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -32,6 +35,8 @@ from reconciler.errors import ClusterError
 from reconciler.objects import ClusterName
 
 TIMEOUT = timedelta(seconds=20)
+# Bytes per second, below which a long answer counts as one that does not end.
+SLOWEST = 64 * 1024
 _VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 _CLUSTER_FIELDS = {
     "server": "server",
@@ -98,12 +103,54 @@ def _proxy_around(server: str) -> str:
     return getproxies().get(parse_url(server).scheme or "", "")
 
 
+@dataclass(slots=True)
+class _Deadline:
+    """When an answer has to be complete: `seconds` after it was first waited for, and later for one that is long."""
+
+    seconds: float
+    until: float = 0.0
+
+    def check(self) -> None:
+        self.until = self.until or time.monotonic() + self.seconds
+        if time.monotonic() > self.until:
+            raise TimeoutError("timed out")
+
+    def extend(self, received: int) -> None:
+        self.until += received / SLOWEST
+
+
+_answer_deadline: ContextVar[_Deadline | None] = ContextVar("answer_deadline", default=None)
+
+
+@contextmanager
+def answered_within(seconds: float) -> Iterator[None]:
+    """Limit the time of a whole answer in this thread. The timeout of a socket begins anew with each byte."""
+    token = _answer_deadline.set(_Deadline(seconds))
+    try:
+        yield
+    finally:
+        _answer_deadline.reset(token)
+
+
+class _TimedSocket(ssl.SSLSocket):
+    def recv_into(self, *arguments: Any, **options: Any) -> int:
+        deadline = _answer_deadline.get()
+        if deadline is None:
+            return super().recv_into(*arguments, **options)
+        deadline.check()
+        received = super().recv_into(*arguments, **options)
+        deadline.extend(received)
+        return received
+
+
 class _SharedContext(ssl.SSLContext):
     """A TLS context that several threads can share.
 
     urllib3 sets the ALPN protocols again for each connection. OpenSSL then frees the old list, which another thread may
     be copying: its ClientHello is garbage, and the server ends that connection with "decode error".
     """
+
+    sslsocket_class = _TimedSocket
 
     def set_alpn_protocols(self, alpn_protocols: Iterable[str]) -> None:
         """Keep the list as `tls_context` made it."""

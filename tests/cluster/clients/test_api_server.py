@@ -6,6 +6,7 @@ import logging
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -20,7 +21,7 @@ from reconciler.clients.kubeconfig import ClusterLogin
 from reconciler.clients.kubernetes import ApiServer
 from reconciler.errors import ClusterError
 from reconciler.objects import ClusterName
-from reconciler.sandbox.certificates import make_authority, make_server_pair
+from reconciler.sandbox.certificates import Pair, make_authority, make_server_pair
 from reconciler.state.applyset import SetName
 from reconciler.state.observe import probe
 
@@ -271,6 +272,72 @@ def test_server_that_takes_a_connection_and_never_answers_times_out(tmp_path: Pa
         port.close()
     assert len(probed) == 1 and raised.value.is_retryable
     probed[0].close()
+
+
+def drip(connection: ssl.SSLSocket, said: bytes, every: float = 0.05) -> None:
+    """A byte at a time, for as long as somebody listens."""
+    with contextlib.suppress(OSError):
+        connection.recv(65536)
+        for number in range(len(said)):
+            connection.sendall(said[number : number + 1])
+            time.sleep(every)
+    connection.close()
+
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 200\r\n\r\n"
+
+
+@pytest.mark.parametrize("said", [HEAD + b" " * 200, b"HTTP/1.1 200 " + b"x" * 200], ids=["body", "head"])
+def test_answer_that_comes_byte_by_byte_has_an_end(tmp_path: Path, said: bytes) -> None:
+    """The timeout of a read begins anew with each byte: kfleet would wait for hours, with all other clusters."""
+    authority = make_authority("slow")
+    context, access = tls_server(tmp_path, authority)
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
+        dripping = pool.submit(lambda: drip(context.wrap_socket(server.accept()[0], server_side=True), said))
+        port = ApiServer(HUB, replace(access, server=address_of(server)), timeout=timedelta(seconds=1))
+        began = time.monotonic()
+        with pytest.raises(ClusterError, match="POST /api: no answer in time"):
+            port.post("/api", {})
+        assert 2 < time.monotonic() - began < 10
+        port.close()
+        dripping.result()
+
+
+def test_long_answer_may_take_longer(tmp_path: Path) -> None:
+    """One that goes on at a speed of which it is still worth waiting for the end."""
+    authority = make_authority("long")
+    context, access = tls_server(tmp_path, authority)
+    body = b'{"kind": "Thing", "x": "' + b"x" * 600_000 + b'"}'
+
+    def answer(accepted: socket.socket) -> None:
+        with context.wrap_socket(accepted, server_side=True) as connection:
+            connection.recv(65536)
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body))
+            for start in range(0, len(body), 60_000):
+                connection.sendall(body[start : start + 60_000])
+                time.sleep(0.4)
+
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
+        answered = pool.submit(lambda: answer(server.accept()[0]))
+        port = ApiServer(HUB, replace(access, server=address_of(server)), timeout=timedelta(seconds=1))
+        began = time.monotonic()
+        assert len(port.get("/api")["x"]) == 600_000
+        assert time.monotonic() - began > 3
+        port.close()
+        answered.result()
+
+
+def tls_server(folder: Path, authority: Pair) -> tuple[ssl.SSLContext, ClusterLogin]:
+    pair = make_server_pair(authority, "127.0.0.1")
+    (folder / "crt").write_text(pair.certificate)
+    (folder / "key").write_text(pair.key)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "crt", folder / "key")
+    return context, ClusterLogin("", authority.certificate)
+
+
+def address_of(server: socket.socket) -> str:
+    return f"https://127.0.0.1:{server.getsockname()[1]}"
 
 
 @contextlib.contextmanager
