@@ -21,6 +21,7 @@ export function planView({ store, route, change }) {
     heading("Plan", choice),
     h("p", { class: "muted", key: "made" }, `Made at ${clock(shown.madeAt)} for ${shown.plan.revision ? `revision ${shown.plan.revision.slice(0, 12)}` : "the working tree"}.`, shown.problem ? ` A newer plan could not be made: ${shown.problem}` : ""),
     isText ? null : affected(shown.effects),
+    isText ? null : quotas(shown.effects),
     isText ? h("pre", { class: "panel text", tabindex: 0, key: "text", role: "region", "aria-label": "The plan as text" }, shown.text) : changes(shown.plan, route, change),
   ];
 }
@@ -43,12 +44,33 @@ function changes(plan, route, change) {
   ];
 }
 
-// Harm first, as the plan sorts them; the text form has the quotas too.
+// Harm first, as the plan sorts them.
 function affected(effects) {
   if (!effects) return null;
   const lines = effects.workloads.slice(0, MOST).map((one) => `${one.impact}: ${one.cluster}/${one.kind}/${one.namespace}/${one.name} (queue ${one.queue}${one.tenant ? `, tenant ${one.tenant}` : ""}): ${one.why}${one.by.length ? `; by ${one.by.join(", ")}` : ""}`);
   const more = effects.workloads.length > MOST ? [`and ${effects.workloads.length - MOST} more`] : [];
   return problems("Who is affected", "warn", [...lines, ...more, ...effects.unknown.map((one) => `unknown: ${one}`)]);
+}
+
+function quotas(effects) {
+  if (!effects) return null;
+  const lines = effects.quotas.slice(0, MOST).map((one) => `${one.cluster}/${one.queue}${tenants(one)}, ${one.resource} of flavor ${one.flavor}: ${amounts(one).join(", ")}`);
+  const more = effects.quotas.length > MOST ? [`and ${effects.quotas.length - MOST} more`] : [];
+  return problems("Quota", "none", [...lines, ...more]);
+}
+
+// A queue is often named like its only tenant.
+function tenants(quota) {
+  return quota.tenants.filter((name) => name !== quota.queue).length ? ` (${quota.tenants.join(", ")})` : "";
+}
+
+function amounts(quota) {
+  const changed = [["with borrowing", quota.withBorrowing], ["lends up to", quota.lendsUpTo], ["fits now", quota.fitsNow]].filter(([, step]) => step.before !== step.after);
+  return [...[["nominal", quota.nominal], ...changed].map(([name, step]) => `${name} ${steps(step)}`), `${quota.inUse} in use`];
+}
+
+function steps({ before, after }) {
+  return before === after ? before : `${before ?? "none"} → ${after ?? "none"}`;
 }
 
 function problems(title, kind, lines) {

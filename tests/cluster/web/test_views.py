@@ -117,6 +117,15 @@ def test_plan_shows_changes_and_text(address: str, open_tab: OpenTab, shown: Sho
     assert tab.page.url.endswith("/plan?show=text")
 
 
+def test_plan_names_the_quotas_before_and_after(address: str, open_tab: OpenTab, shown: Shown) -> None:
+    shown.plan = PLAN
+    tab = open_tab(address)
+    tab.show("plan")
+    quotas = tab.text(".problems:has-text('Quota')")
+    assert "east/training (vision), cpu of flavor spot: nominal 32 → 28, with borrowing 48 → 44, 30 in use" in quotas
+    assert "east/new, cpu of flavor spot: nominal none → 8, with borrowing 0 → 8, 0 in use" in quotas
+
+
 def test_plan_of_many_changes_shows_some_and_says_how_many_there_are(
     address: str, open_tab: OpenTab, shown: Shown
 ) -> None:

@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
-from reconciler.effects.model import Effects, Impact, WorkloadEffect
+from reconciler.effects.model import Effects, Impact, QuotaEffect, WorkloadEffect
 from reconciler.kueue.kinds import GROUP
 from reconciler.objects import ClusterName, Gap, Ref
 from reconciler.plan.model import Action, Cause, Change, ClusterPlan, FieldChange, Plan, Reason
 from reconciler.plan.record import plan_record
+from reconciler.quantity import NANO, Quantity
 from reconciler.report.text import effects_lines, effects_record, plan_text
 from reconciler.state.applyset import Inventory, SetName
 from reconciler.web.auth import Record
@@ -44,7 +45,8 @@ def example_plan() -> dict[str, Any]:
     east = ClusterPlan(EAST, "uid", (*changes, *kept), SetName(view["fleet"], "kueue-system"), Inventory())
     gap = Gap(ClusterName("north"), "the cluster", "connection refused (https://10.0.3.1:6443)")
     plan = Plan(view["fleet"], view["revision"], (east,), gaps=(gap,))
-    effects = Effects(workloads=(reclaimable(),))
+    quotas = (quota("training", 32, 28, most=48, used=30), quota("new", None, 8, most=0, tenant="new"))
+    effects = Effects(workloads=(reclaimable(),), quotas=quotas)
     return {
         "madeAt": view["takenAt"],
         "problem": "",
@@ -60,6 +62,33 @@ def queue_on_east(name: str) -> Ref:
 
 def update(queue: str, field: FieldChange) -> Change:
     return Change(queue_on_east(queue), Action.UPDATE, Reason.CHANGED, 0, (field,))
+
+
+def quota(
+    queue: str, before: int | None, after: int, *, most: int, used: int = 0, tenant: str = "vision"
+) -> QuotaEffect:
+    """What can be borrowed changes by as much as the nominal quota; nothing is lent, and nothing fits now."""
+    nothing = Quantity(0)
+    return QuotaEffect(
+        cluster=EAST,
+        queue=queue,
+        tenants=(tenant,),
+        flavor="spot",
+        resource="cpu",
+        nominal_before=None if before is None else cpus(before),
+        nominal_after=cpus(after),
+        most_before=cpus(most),
+        most_after=cpus(most + after - (before or 0)),
+        lent_before=nothing,
+        lent_after=nothing,
+        free_before=nothing,
+        free_after=nothing,
+        in_use=cpus(used),
+    )
+
+
+def cpus(count: int) -> Quantity:
+    return Quantity(count * NANO)
 
 
 def reclaimable() -> WorkloadEffect:
