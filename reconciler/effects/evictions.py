@@ -26,6 +26,7 @@ from reconciler.scheduling.model import Preemption, PreemptionReason, QueuedWork
 DRAIN = "HoldAndDrain"
 NEVER = "Never"
 OLD_SOURCE = f"{GROUP}/workloadpriorityclass"
+ENDLESS = "its workloads preempt each other in turn"
 AGAIN = "it can never be admitted again"
 _REASONS = {
     PreemptionReason.IN_QUEUE: "it is more important in the same queue",
@@ -181,7 +182,7 @@ def _why_unknown(
     for name in sorted(name for name, queue in cluster.after.queues.items() if not has_known_order(queue)):
         yield f"the order of queue {name} depends on past usage, which no object shows"
     if not (before.is_settled and after.is_settled):
-        yield "its workloads preempt each other in turn"
+        yield ENDLESS
     for flavor in sorted({*_topologies(cluster.before, before), *_topologies(cluster.after, after)}):
         yield f"flavor {flavor} has a topology, and whether its nodes have room is not computed"
 

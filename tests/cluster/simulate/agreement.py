@@ -5,15 +5,16 @@
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from reconciler.clients.kubernetes import ApiServer
+from reconciler.effects.evictions import ENDLESS
 from reconciler.effects.find import find_effects
 from reconciler.effects.model import Effects, Impact
 from reconciler.kueue.kinds import GROUP, KIND_BY_NAME
-from reconciler.kueue.workloads import is_tried
+from reconciler.kueue.workloads import condition_of, is_tried, read_time
 from reconciler.objects import ClusterName, Manifest, ref_of
 from reconciler.plan.model import Action, Change, ClusterPlan, Plan, Reason
 from reconciler.sandbox.fleet import Sandbox
@@ -34,10 +35,11 @@ from reconciler.spec.enums import Role
 from reconciler.state.applyset import Inventory, SetName
 from tests.builders import spec_of
 from tests.cluster.simulate.situations import Situation, flavors
+from tests.cluster.simulate.wide import more_flavors
 from tests.unit.view.live_objects import NOW
 
 ORIGINAL, TWIN = ClusterName("original"), ClusterName("twin")
-LIMIT, QUIET = timedelta(minutes=3), timedelta(seconds=6)
+LIMIT, QUIET, JUST = timedelta(minutes=2), timedelta(seconds=6), timedelta(seconds=15)
 KINDS = ("Namespace", "Cohort", "ClusterQueue", "LocalQueue")
 LOST = {Impact.EVICTED, Impact.PREEMPTED}
 Moves = tuple[frozenset[str], frozenset[str]]
@@ -71,11 +73,16 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """One comparison. All situations are in both clusters."""
+    """One comparison. All situations are in both clusters.
+
+    Where workloads preempt each other in turn for ever, as Kueue lets them, nothing comes to rest: such situations are
+    stopped, and `restless`.
+    """
 
     sandbox: Sandbox
     setup: KueueSetup
     situations: list[Situation]
+    restless: set[str] = field(default_factory=set)
 
     def verdicts(self) -> list[Verdict]:
         original = self._fill()
@@ -84,38 +91,78 @@ class Agreement:
         twin = start_twin(self.sandbox, TWIN, restored_world(seen, self.setup))
         restored = self._state(twin)
         effects = {one.name: both_orders(seen_of(seen, one), one) for one in self.situations}
+        self.restless.update(name for name, found in effects.items() if is_endless(found))
         with ThreadPoolExecutor(2) as pool:
             ends = list(pool.map(self._changed, (original, twin)))
-        return [verdict(one, (left, restored), (ends[0], ends[1]), effects[one.name]) for one in self.situations]
+        return [
+            restless(one)
+            if one.name in self.restless
+            else verdict(one, (left, restored), (ends[0], ends[1]), effects[one.name])
+            for one in self.situations
+        ]
 
     def _fill(self) -> Twin:
         original = start_twin(self.sandbox, ORIGINAL, World(cluster=ORIGINAL, setup=self.setup, objects=()))
         objects = [one for each in self.situations for one in each.objects]
-        for wave in ([*flavors()], *([one for one in objects if one["kind"] == kind] for kind in KINDS)):
+        for wave in (
+            [*flavors(), *more_flavors()],
+            *([one for one in objects if one["kind"] == kind] for kind in KINDS),
+        ):
             with ThreadPoolExecutor(8) as pool:
                 list(pool.map(original.api.create, wave))
-        assert original.settle(LIMIT, quiet=QUIET).is_settled
+        self._rest(original)
         etcd = self.sandbox.state.part("etcd").address
         for part in ("early", "late"):
             added = [one for each in self.situations for one in getattr(each, part)]
             write_objects(etcd, ORIGINAL, added, is_watched=True)
-            assert original.settle(LIMIT, quiet=QUIET).is_settled
+            self._rest(original)
         return original
+
+    def _rest(self, twin: Twin) -> SettledTwin:
+        settled = twin.settle(LIMIT, quiet=QUIET)
+        if settled.is_settled:
+            return settled
+        moving = {key_of_workload(one)[0] for one in settled.workloads if has_just_moved(one)} - self.restless
+        assert moving, "something else moves"
+        self.restless.update(moving)
+        for one in self.situations:
+            if one.name in moving:
+                stop(twin.api, one)
+        return self._rest(twin)
 
     def _state(self, twin: Twin) -> State:
         twin.evictions.clear()
-        settled = twin.settle(LIMIT, quiet=QUIET)
-        assert settled.is_settled
-        return state_of(twin, settled)
+        return state_of(twin, self._rest(twin))
 
     def _changed(self, twin: Twin) -> State:
         twin.evictions.clear()
         for one in self.situations:
+            if one.name in self.restless:
+                continue
             live = twin.api.get(twin.api.path_of(one.changed))
             twin.api.replace({**live, "spec": one.changed["spec"]})
-        settled = twin.settle(LIMIT, quiet=QUIET)
-        assert settled.is_settled
-        return state_of(twin, settled)
+        return state_of(twin, self._rest(twin))
+
+
+def has_just_moved(workload: Manifest) -> bool:
+    times = (read_time(condition_of(workload, name).get("lastTransitionTime")) for name in ("QuotaReserved", "Evicted"))
+    return any(time and datetime.now(UTC) - time < JUST for time in times)
+
+
+def stop(api: ApiServer, one: Situation) -> None:
+    """Let its queues start nothing any longer."""
+    for queue in one.objects:
+        if queue["kind"] == "ClusterQueue":
+            live = api.get(api.path_of(queue))
+            api.replace({**live, "spec": {**live["spec"], "stopPolicy": "Hold"}})
+
+
+def is_endless(effects: tuple[Effects, Effects]) -> bool:
+    return any(gap.why == ENDLESS for found in effects for gap in found.unknown)
+
+
+def restless(one: Situation) -> Verdict:
+    return Verdict(name=one.name, change=one.change, moved=0, unknown=ENDLESS)
 
 
 def observed(api: ApiServer, setup: KueueSetup) -> ClusterObjects:
@@ -183,12 +230,14 @@ def _untried(found: Manifest) -> Manifest:
 
 def state_of(twin: Twin, settled: SettledTwin) -> State:
     names = {one["metadata"]["uid"]: key_of_workload(one)[1] for one in settled.workloads}
-    held = {
-        names[one["metadata"]["uid"]]: str(one["status"]["admission"]["podSetAssignments"][0]["flavors"])
-        for one in settled.workloads
-        if holds(one)
-    }
+    held = {names[one["metadata"]["uid"]]: _held(one) for one in settled.workloads if holds(one)}
     return State(held, frozenset(names[uid] for uid in twin.evictions if uid in names))
+
+
+def _held(workload: Manifest) -> str:
+    """The flavors and the number of pods of each pod set."""
+    assignments = workload["status"]["admission"]["podSetAssignments"]
+    return "; ".join(f"{one.get('count')} with {one['flavors']}" for one in assignments)
 
 
 def verdict(

@@ -65,8 +65,8 @@ def situation(number: int, *, is_fair: bool = False) -> Situation:
 def _cohorts(random: Random, name: str) -> Iterator[Document]:
     """Three levels: a root, one below it, one below that."""
     yield cohort(f"{name}-root", _group(random, f"{random.randint(0, 4)}"))
-    yield cohort(f"{name}-middle", parentName=f"{name}-root", **_weight(random))
-    yield cohort(f"{name}-leaf", parentName=f"{name}-middle", **_weight(random))
+    yield cohort(f"{name}-middle", parentName=f"{name}-root", **weight(random))
+    yield cohort(f"{name}-leaf", parentName=f"{name}-middle", **weight(random))
 
 
 def _group(random: Random, nominal: str, **limits: Any) -> Document:
@@ -74,16 +74,16 @@ def _group(random: Random, nominal: str, **limits: Any) -> Document:
     return resource_group(["cpu"], *(flavor_quotas(one, resource_quota("cpu", nominal, **limits)) for one in names))
 
 
-def _limits(random: Random, nominal: int) -> dict[str, str]:
+def limits(random: Random, nominal: int, unit: str = "") -> dict[str, str]:
     found = {}
     if random.random() < 0.3:
-        found["borrowingLimit"] = str(random.randint(0, 4))
+        found["borrowingLimit"] = f"{random.randint(0, 4)}{unit}"
     if random.random() < 0.3:
-        found["lendingLimit"] = str(random.randint(0, nominal))
+        found["lendingLimit"] = f"{random.randint(0, nominal)}{unit}"
     return found
 
 
-def _weight(random: Random) -> dict[str, Any]:
+def weight(random: Random) -> dict[str, Any]:
     return {"fairSharing": {"weight": random.choice(("1", "2", "500m"))}} if random.random() < 0.3 else {}
 
 
@@ -91,20 +91,20 @@ def _queue(random: Random, name: str, cohorts: list[Document], *, is_fair: bool)
     nominal = random.randint(0, 6)
     spec: dict[str, Any] = {
         "namespaceSelector": {},
-        "resourceGroups": [_group(random, str(nominal), **_limits(random, nominal))],
+        "resourceGroups": [_group(random, str(nominal), **limits(random, nominal))],
         "cohortName": random.choice(cohorts)["metadata"]["name"],
         "queueingStrategy": random.choice(("BestEffortFIFO", "BestEffortFIFO", "StrictFIFO")),
-        "preemption": _preemption(random, is_fair=is_fair),
+        "preemption": preemption(random, is_fair=is_fair),
         "flavorFungibility": {
             "whenCanBorrow": random.choice(("MayStopSearch", "TryNextFlavor")),
             "whenCanPreempt": random.choice(("MayStopSearch", "TryNextFlavor")),
         },
-        **_weight(random),
+        **weight(random),
     }
     return native("ClusterQueue", name, spec)
 
 
-def _preemption(random: Random, *, is_fair: bool) -> Document:
+def preemption(random: Random, *, is_fair: bool) -> Document:
     reclaim = random.choice(("Never", "LowerPriority", "Any", "Any"))
     found: Document = {"reclaimWithinCohort": reclaim, "withinClusterQueue": random.choice(POLICIES[:3])}
     if not is_fair and reclaim != "Never" and random.random() < 0.4:
@@ -121,16 +121,21 @@ def _workload(random: Random, namespace: str, at: int, queues: list[Document]) -
         "priority": 10 * random.randint(0, 6) if random.random() < 0.8 else 5,
         "podSets": [{"name": "main", "count": 1, "template": template}],
     }
-    created = STARTED + timedelta(seconds=random.randrange(10_000) * 60 + at)
+    created = created_at(random, at)
     return native(
         "Workload",
         f"{namespace}-w{at}",
         spec,
         namespace=namespace,
         uid=str(UUID(int=random.getrandbits(128), version=4)),
-        creationTimestamp=f"{created:%Y-%m-%dT%H:%M:%SZ}",
+        creationTimestamp=created,
         generation=1,
     )
+
+
+def created_at(random: Random, at: int) -> str:
+    """A time of its own for each workload of a situation."""
+    return f"{STARTED + timedelta(seconds=random.randrange(10_000) * 60 + at):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _changed(random: Random, change: str, queue: Document, cohorts: list[Document]) -> Document:
@@ -139,7 +144,7 @@ def _changed(random: Random, change: str, queue: Document, cohorts: list[Documen
     match change:
         case "quota" | "limits":
             nominal = random.randint(0, 8) if change == "quota" else int(quota)
-            spec["resourceGroups"] = [_with(spec["resourceGroups"][0], nominal, **_limits(random, nominal))]
+            spec["resourceGroups"] = [_with(spec["resourceGroups"][0], nominal, **limits(random, nominal))]
         case "cohort":
             spec["cohortName"] = random.choice(cohorts)["metadata"]["name"]
         case "preemption":
