@@ -176,7 +176,7 @@ def _watch(api: ApiServer) -> "Queue[tuple[str, float]]":
                 version, queues = stream.listed(QUEUES, "")
                 for queue in queues:
                     tell(queue)
-                for event in stream.events(QUEUES, "", version):
+                for event in stream.events(QUEUES, "", version, lambda: None):
                     tell(event["object"])
             time.sleep(1)
 

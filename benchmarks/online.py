@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import orjson
@@ -154,7 +155,7 @@ def _many_clusters(sandbox: Sandbox, scratch: Path) -> list[Row]:
         for context in contexts:
             _await_quiet(sandbox.api(context))
         computed = _computed(folder)
-        times[len(contexts)] = min(_seconds(lambda computed=computed: _plan(computed)) for _ in range(3))
+        times[len(contexts)] = min(_seconds(partial(_plan, computed)) for _ in range(3))
     ratio = times[CLUSTERS] / times[1]
     seconds = f"{times[1]:.2f} s and {times[CLUSTERS]:.2f} s"
     return [
@@ -178,7 +179,7 @@ def _rendered(sandbox: Sandbox, scratch: Path, context: str) -> list[Manifest]:
 
 def _planned(rendered: Rendered, connections: Connections, *, is_applying: bool = False) -> Plan:
     comparison = compare(rendered, connections, is_applying=is_applying)
-    return make_plan(rendered, comparison, preflight(rendered, comparison.views, connections.clients))
+    return make_plan(rendered, comparison, preflight(rendered, comparison.views))
 
 
 def _plan(computed: Revision) -> None:
