@@ -29,21 +29,32 @@ kind: Cluster
 metadata: {name: east}
 spec: {role: standalone, access: {context: east}}
 """
+FAIR = """
+apiVersion: config.kueue.x-k8s.io/v1beta2
+kind: Configuration
+fairSharing: {}
+"""
+# Title, target, whether all queues preempt each other, and Kueue's Configuration.
+CASES = (
+    ("", "0.3 s", False, ""),
+    (", whose queues all preempt each other", "-", True, ""),
+    (", which all preempt each other by fair sharing", "-", True, FAIR),
+)
 
 
 def measure() -> list[tuple[str, str, str]]:
     """Rows of what, target, result."""
     spec = parse_fleet(FleetFiles("fleet", "", {"fleet/fleet.yaml": FLEET}))
     rows = []
-    for title, target, has_preemption in (("", "0.3 s", False), (", whose queues all preempt each other", "-", True)):
+    for title, target, has_preemption, configuration in CASES:
         what = f"effects of a plan on {WORKLOADS:,} workloads of {QUEUES} queues{title}"
-        seconds, peak = _measure(spec, has_preemption=has_preemption)
+        seconds, peak = _measure(spec, configuration, has_preemption=has_preemption)
         rows.append((what, target, f"{seconds:.2f} s of processor time, {peak / 2**20:.0f} MiB at most"))
     return rows
 
 
-def _measure(spec: FleetSpec, *, has_preemption: bool) -> tuple[float, int]:
-    objects, plan = _world(has_preemption=has_preemption)
+def _measure(spec: FleetSpec, configuration: str, *, has_preemption: bool) -> tuple[float, int]:
+    objects, plan = _world(configuration, has_preemption=has_preemption)
     times = []
     for _ in range(REPEATS):
         started = time.process_time()
@@ -56,7 +67,7 @@ def _measure(spec: FleetSpec, *, has_preemption: bool) -> tuple[float, int]:
     return min(times), peak
 
 
-def _world(*, has_preemption: bool) -> tuple[FleetObjects, Plan]:
+def _world(configuration: str, *, has_preemption: bool) -> tuple[FleetObjects, Plan]:
     """Half of the workloads hold all quota, half wait; four cohorts below one; half of the queues change."""
     preemption = {"preemption": PREEMPTION} if has_preemption else {}
     queues = [_queue(at, "50", preemption) for at in range(QUEUES)]
@@ -73,9 +84,8 @@ def _world(*, has_preemption: bool) -> tuple[FleetObjects, Plan]:
         ],
         ("kueue.x-k8s.io", "Workload"): [_workload(at) for at in range(WORKLOADS)],
     }
-    seen = ClusterObjects(
-        name=EAST, role=Role.STANDALONE, objects={key: tuple(found) for key, found in kinds.items()}, kueue="v0.19.0"
-    )
+    listed = {key: tuple(found) for key, found in kinds.items()}
+    seen = ClusterObjects(name=EAST, role=Role.STANDALONE, objects=listed, kueue="v0.19.0", configuration=configuration)
     changes = tuple(Change(ref_of(EAST, one), Action.UPDATE, Reason.CHANGED, 0, manifest=one) for one in changed)
     cluster = ClusterPlan(EAST, "uid", changes, SetName("science", "kueue-system"), Inventory())
     fleet = FleetObjects(taken_at=datetime(2026, 1, 1, tzinfo=UTC), clusters={EAST: seen})
