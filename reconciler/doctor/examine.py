@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from reconciler.doctor.flavors import check_flavors
+from reconciler.doctor.links import check_links, check_origins
 from reconciler.doctor.model import Diagnostic, DoctorFacts, DoctorReport, Urgency, ranked
 from reconciler.doctor.queues import (
     check_conditions,
     check_jobs,
     check_limits,
-    check_links,
     check_local_queues,
     check_unsent_jobs,
 )
@@ -169,6 +169,7 @@ CHECKS: tuple[Callable[[DoctorFacts], Iterator[Diagnostic]], ...] = (
     check_jobs,
     check_unsent_jobs,
     check_links,
+    check_origins,
     check_flavors,
     check_limits,
     check_upgrades,

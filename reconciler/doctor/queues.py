@@ -1,17 +1,13 @@
-"""What is wrong or risky with queues, and with the links of a manager to its workers."""
+"""What is wrong or risky with queues, and the jobs that wait in them for ever."""
 
 from collections.abc import Iterator, Mapping
-from datetime import timedelta
 
 from reconciler.doctor.model import Diagnostic, DoctorFacts, Urgency
-from reconciler.kueue.configuration import ConfigurationError, KueueSettings, read_settings
-from reconciler.kueue.conversion import to_canonical
-from reconciler.kueue.frameworks import job_kinds
 from reconciler.kueue.health import explain
 from reconciler.kueue.kinds import GROUP, MULTIKUEUE_CONTROLLER
 from reconciler.kueue.reading import as_list, as_map, as_text, at
 from reconciler.kueue.workloads import condition_of, has_condition
-from reconciler.objects import ClusterName, Manifest
+from reconciler.objects import Manifest
 from reconciler.snapshot.model import ClusterObjects
 from reconciler.text import counted, one_line, suggest
 from reconciler.why.index import ClusterIndex, build_stories, is_active, is_pending, label_of
@@ -25,8 +21,6 @@ _ON_PURPOSE = frozenset(("Stopped", "Terminating", "SomeActiveClusters"))
 _REPEATED = frozenset(("ClusterQueueIsInactive", "ClusterQueueDoesNotExist"))
 _MOST_NAMED = 3
 ORIGIN_LABEL = "kueue.x-k8s.io/multikueue-origin"
-_SOON = timedelta(days=7)
-_FAR_APART = 3
 
 
 def name_of(manifest: Manifest) -> str:
@@ -196,124 +190,3 @@ def _sends(manager: ClusterObjects, queue: Manifest) -> bool:
     }
     strategy = as_list(at(queue, "spec", "admissionChecksStrategy", "admissionChecks"))
     return any(at(check, "name") in senders for check in strategy)
-
-
-def check_links(facts: DoctorFacts) -> Iterator[Diagnostic]:
-    for manager in facts.managers:
-        for name in facts.roles.workers_of(manager.name):
-            if (worker := facts.cluster(name)) is not None:
-                yield from _check_release(facts, manager, worker)
-                yield from _check_kinds(facts, manager, worker)
-        yield from _check_local_queues(facts, manager)
-        yield from _check_tokens(facts, manager)
-
-
-def _check_release(facts: DoctorFacts, manager: ClusterObjects, worker: ClusterObjects) -> Iterator[Diagnostic]:
-    here, there = facts.release(worker), facts.release(manager)
-    if here is None or there is None or (here.major, here.minor) == (there.major, there.minor):
-        return
-    is_far = abs(here.minor - there.minor) >= _FAR_APART
-    yield Diagnostic(
-        code="worker-release",
-        severity=Urgency.WARNING if is_far else Urgency.ADVICE,
-        cluster=worker.name,
-        subject="",
-        message=f"runs Kueue {here}, and its manager {manager.name} runs {there}",
-        remedy="run the same minor release everywhere: Kueue does not test others together",
-    )
-
-
-def settings_of(cluster: ClusterObjects) -> KueueSettings | None:
-    """The settings by Kueue's Configuration; None if it could not be read."""
-    try:
-        return read_settings(cluster.configuration) if cluster.configuration else None
-    except ConfigurationError:
-        return None
-
-
-def _check_kinds(facts: DoctorFacts, manager: ClusterObjects, worker: ClusterObjects) -> Iterator[Diagnostic]:
-    settings, served = settings_of(manager), facts.seen.served.get(worker.name)
-    if settings is None or served is None:
-        return
-    missing = [str(kind) for kind in job_kinds(settings) if (kind.group, kind.kind) not in served]
-    if missing:
-        yield Diagnostic(
-            code="worker-lacks-kinds",
-            severity=Urgency.ERROR,
-            cluster=worker.name,
-            subject="",
-            message=f"does not serve {', '.join(missing)}, which Kueue of {manager.name} watches on every worker: "
-            "one that is missing makes the whole worker unusable",
-            remedy=f"install the definitions, or remove the frameworks from integrations.frameworks on {manager.name}",
-        )
-
-
-def _check_local_queues(facts: DoctorFacts, manager: ClusterObjects) -> Iterator[Diagnostic]:
-    for live in manager.of(GROUP, "LocalQueue"):
-        for name in _workers_of(facts, manager, as_text(at(live, "spec", "clusterQueue"))):
-            worker = facts.cluster(name)
-            if worker is None or not worker.has(GROUP, "LocalQueue"):
-                continue
-            if name_of(live) not in {name_of(one) for one in worker.of(GROUP, "LocalQueue")}:
-                yield Diagnostic(
-                    code="local-queue-missing-on-worker",
-                    severity=Urgency.ERROR,
-                    cluster=name,
-                    subject=f"LocalQueue/{name_of(live)}",
-                    message=f"does not exist, and MultiKueue sends jobs of that LocalQueue of {manager.name} here: "
-                    "they wait for ever and hold quota there; Kueue itself does not report it",
-                    remedy="create the LocalQueue in a namespace of the same name",
-                )
-
-
-def _workers_of(facts: DoctorFacts, manager: ClusterObjects, queue: str) -> Iterator[ClusterName]:
-    """The clusters to which a queue of the manager sends jobs, as far as they were recognized."""
-    live = next((one for one in manager.of(GROUP, "ClusterQueue") if name_of(one) == queue), None)
-    if live is None:
-        return
-    strategy = at(to_canonical(live).manifest, "spec", "admissionChecksStrategy", "admissionChecks")
-    checks = {as_text(at(check, "name")) for check in as_list(strategy)}
-    configs = {
-        as_text(at(check, "spec", "parameters", "name"))
-        for check in manager.of(GROUP, "AdmissionCheck")
-        if name_of(check) in checks and at(check, "spec", "controllerName") == MULTIKUEUE_CONTROLLER
-    }
-    for config in manager.of(GROUP, "MultiKueueConfig"):
-        for member in as_list(at(config, "spec", "clusters")) if name_of(config) in configs else ():
-            if (name := facts.roles.members.get((manager.name, as_text(member)))) is not None:
-                yield name
-
-
-def _check_tokens(facts: DoctorFacts, manager: ClusterObjects) -> Iterator[Diagnostic]:
-    for live in manager.of(GROUP, "MultiKueueCluster"):
-        seen = facts.seen.credentials.get((manager.name, name_of(live)))
-        if seen is None:
-            continue
-        if seen.problem and not seen.has_certificate:
-            message = "its Secret does not exist" if seen.is_missing else seen.problem
-            yield _of_token(manager, live, Urgency.ERROR, message, "write a kubeconfig into the Secret")
-        elif seen.token is not None and seen.token.expires is None:
-            message = "its token never expires: who has it once has it for ever"
-            yield _of_token(manager, live, Urgency.ADVICE, message, "let kfleet issue tokens that it renews")
-        elif seen.token is not None and seen.token.expires is not None:
-            left = seen.token.expires - facts.now
-            if left < _SOON:
-                yield _of_token(manager, live, *_ending(left), "issue a new token; kfleet renews its own by itself")
-
-
-def _ending(left: timedelta) -> tuple[Urgency, str]:
-    if left < timedelta():
-        return Urgency.ERROR, f"its token ended {counted(max(-left.days - 1, 0), 'day')} ago: no job can be sent"
-    hours = int(left.total_seconds() // 3600)
-    return Urgency.WARNING, f"its token ends in {counted(hours, 'hour')}: no job can be sent then"
-
-
-def _of_token(manager: ClusterObjects, live: Manifest, severity: Urgency, message: str, remedy: str) -> Diagnostic:
-    return Diagnostic(
-        code="token",
-        severity=severity,
-        cluster=manager.name,
-        subject=f"MultiKueueCluster/{name_of(live)}",
-        message=message,
-        remedy=remedy,
-    )

@@ -7,7 +7,7 @@ waits there forever and holds quota on the manager, and Kueue does not report it
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from reconciler.kueue.configuration import IDENTIFIER_ANNOTATIONS
+from reconciler.kueue.configuration import IDENTIFIER_ANNOTATIONS, KueueSettings
 from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.frameworks import FRAMEWORKS, job_kinds, missing_rights, worker_rules
 from reconciler.kueue.kinds import (
@@ -29,6 +29,10 @@ from reconciler.state.model import ClusterView, KindKey
 _SHOWN = 8
 _RBAC = "rbac.authorization.k8s.io"
 IDENTIFIERS_SINCE = KueueVersion(0, 18)
+TWICE_REMEDY = (
+    f"upgrade its Kueue to {IDENTIFIERS_SINCE} or newer, or set featureGates.{IDENTIFIER_ANNOTATIONS} to false "
+    "in the Configuration of the manager's Kueue"
+)
 KIND = "LocalQueue"
 
 
@@ -97,16 +101,20 @@ def _check_identifiers(worker: Worker) -> Iterator[PreflightIssue]:
     here, there = _known_release(worker, worker.cluster), _known_release(worker, manager) if manager else None
     if manager is None or here is None or there is None or settings is None:
         return
-    if settings.has_identifier_annotations and V1BETA2_SINCE <= here < IDENTIFIERS_SINCE <= there:
-        problem = (
-            f"its Kueue {here} does not read the annotation by which Kueue {there} of {manager.name} links a job to "
-            "its Workload: it creates a second Workload, and every job takes quota twice there"
-        )
-        remedy = (
-            f"upgrade its Kueue to {IDENTIFIERS_SINCE} or newer, or set featureGates.{IDENTIFIER_ANNOTATIONS} to false "
-            "in the Configuration of the manager's Kueue"
-        )
-        yield worker.preflight_issue(Check.VERSION, problem, remedy)
+    if is_counted_twice(here, there, settings):
+        yield worker.preflight_issue(Check.VERSION, twice_text(here, there, manager.name), TWICE_REMEDY)
+
+
+def is_counted_twice(here: KueueVersion, there: KueueVersion, settings: KueueSettings) -> bool:
+    """Whether a worker of release `here` makes a second Workload for each job of a manager of release `there`."""
+    return settings.has_identifier_annotations and V1BETA2_SINCE <= here < IDENTIFIERS_SINCE <= there
+
+
+def twice_text(here: KueueVersion, there: KueueVersion, manager: ClusterName) -> str:
+    return (
+        f"its Kueue {here} does not read the annotation by which Kueue {there} of {manager} links a job to "
+        "its Workload: it creates a second Workload, and every job takes quota twice there"
+    )
 
 
 def _known_release(worker: Worker, cluster: Cluster) -> KueueVersion | None:

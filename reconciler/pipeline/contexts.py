@@ -92,23 +92,33 @@ def _observe(cluster: Cluster, timeout: timedelta, kinds: tuple[KindKey, ...], *
         objects = observe_cluster(cluster, once, kinds, has_jobs=is_thorough)
         if not objects.is_reachable:
             return _Observed(objects)
-        found = _Observed(objects, client.endpoint, dict(_credentials(objects, client)))
-        return _with_definitions(found, once) if is_thorough else found
+        credentials, unread = _credentials(objects, client)
+        found = _Observed(objects, client.endpoint, credentials)
+        return _with_definitions(found._replace(gaps=unread), once) if is_thorough else found
     finally:
         client.close()
 
 
-def _credentials(objects: ClusterObjects, client: ApiServer) -> Iterator[tuple[str, SeenCredential]]:
+def _credentials(objects: ClusterObjects, client: ApiServer) -> tuple[Mapping[str, SeenCredential], tuple[Gap, ...]]:
     """The logins in Secrets. Few accounts may read them, and without them clusters are recognized by name."""
+    found: dict[str, SeenCredential] = {}
+    unread: dict[str, str] = {}
+    for name, path in _login_paths(objects):
+        try:
+            found[name] = read_credential(client.find(path))
+        except ClusterError as error:
+            unread[name] = error.problem
+    what = f"the logins of {', '.join(unread)}"
+    return found, (Gap(objects.name, what, next(iter(unread.values()))),) if unread else ()
+
+
+def _login_paths(objects: ClusterObjects) -> Iterator[tuple[str, str]]:
     for entry in objects.of(GROUP, "MultiKueueCluster"):
         source = at(to_canonical(entry).manifest, "spec", "clusterSource", "kubeConfig")
         location = as_text(at(source, "location"))
         if location and at(source, "locationType") != "Path":
-            path = f"/api/v1/namespaces/{objects.namespace}/secrets/{location}"
-            try:
-                yield as_text(at(entry, "metadata", "name")), read_credential(client.find(path))
-            except ClusterError:
-                continue
+            name = as_text(at(entry, "metadata", "name"))
+            yield name, f"/api/v1/namespaces/{objects.namespace}/secrets/{location}"
 
 
 def _with_definitions(found: _Observed, client: ApiServer) -> _Observed:
@@ -125,7 +135,7 @@ def _with_definitions(found: _Observed, client: ApiServer) -> _Observed:
             stored = dict(zip([kind.name for kind in present], pool.map(read, present), strict=True))
     except ClusterError as error:
         gap = Gap(name, f"the stored versions of CustomResourceDefinition.{GROUP}", error.problem)
-        return found._replace(served=served, gaps=(gap,))
+        return found._replace(served=served, gaps=(*found.gaps, gap))
     return found._replace(served=served, stored={kind: one for kind, one in stored.items() if one})
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from reconciler.sandbox.fleet import Sandbox
 from tests import fast_yaml
+from tests.builders import native
 from tests.cluster.accounts import account
 from tests.cluster.importer.first_day import FirstDay
 
@@ -50,6 +51,20 @@ def test_doctor_with_the_rights_of_a_reader_says_what_it_could_not_see(day: Firs
     gaps = [str(gap) for gap in record["gaps"]]
     assert code == 4 and any("Node" in gap for gap in gaps), json.dumps(record, indent=1)
     assert not [one for one in record["diagnostics"] if one["code"].startswith("flavor-")]
+
+
+def test_doctor_says_that_it_may_not_read_the_logins_of_workers(day: FirstDay) -> None:
+    link = native("MultiKueueCluster", "far", {"clusterSource": {"kubeConfig": {"location": "far-login"}}})
+    day.apply("hub", link)
+    try:
+        with account(day.api("hub"), "a-reader", READER) as reader:
+            change(day, "hub", "user", {"token": reader.access.token})
+            _, record = diagnosed(day, "--context", "hub")
+    finally:
+        day.api("hub").delete(day.api("hub").path_of(link))
+    (gap,) = [gap for gap in record["gaps"] if gap["what"] == "the logins of far"]
+    assert gap["cluster"] == "hub" and "secrets" in gap["why"], gap
+    assert not [one for one in record["diagnostics"] if one["code"] == "token"]
 
 
 def test_doctor_is_not_delayed_by_a_context_that_leads_nowhere(day: FirstDay) -> None:

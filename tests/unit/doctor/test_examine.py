@@ -221,8 +221,56 @@ def test_missing_secret_of_a_worker_is_an_error() -> None:
 def test_worker_with_an_older_kueue_and_without_a_kind_is_reported() -> None:
     seen = replace(fleet(login(30), {"kueue": "v0.16.2"}), served={ClusterName("east"): frozenset({("batch", "Job")})})
     report = report_of(seen)
-    assert found(report, "worker-release").severity is Urgency.WARNING
+    assert found(report, "worker-release").severity is Urgency.ERROR
     assert "RayJob.ray.io" in found(report, "worker-lacks-kinds").message
+
+
+@pytest.mark.parametrize(
+    ("kueue", "severity", "words"),
+    [
+        ("v0.14.4", Urgency.ERROR, "Kueue 0.14.4 does not serve v1beta2"),
+        ("v0.17.1", Urgency.ERROR, "every job takes quota twice there"),
+        ("v0.18.0", Urgency.ADVICE, "runs Kueue 0.18, and its manager hub runs 0.19"),
+    ],
+)
+def test_worker_whose_release_does_not_go_with_its_manager_is_reported(
+    kueue: str, severity: Urgency, words: str
+) -> None:
+    one = found(report_of(fleet(login(30), {"kueue": kueue})), "worker-release")
+    assert (one.where, one.severity) == ("east", severity) and words in one.message
+
+
+def test_worker_that_does_not_manage_a_framework_of_its_manager_is_reported() -> None:
+    text = CONFIGURATION.replace(", ray.io/rayjob", "")
+    served = frozenset({("batch", "Job"), ("ray.io", "RayJob")})
+    seen = replace(fleet(login(30), {"configuration": text}), served={ClusterName("east"): served})
+    one = found(report_of(seen), "worker-lacks-frameworks")
+    assert one.where == "east" and "does not manage ray.io/rayjob" in one.message
+
+
+def two_managers() -> ObservedContexts:
+    """Both reach the same worker, by two names."""
+    one = fleet(login(30))
+    hub = one.objects.clusters[ClusterName("hub")]
+    clusters = {**one.objects.clusters, ClusterName("hub2"): replace(hub, name=ClusterName("hub2"))}
+    credentials = {**one.credentials, (ClusterName("hub2"), "w-1"): login(30)}
+    contexts = {name: str(name) for name in clusters}
+    objects = replace(one.objects, clusters=clusters)
+    return replace(one, objects=objects, contexts=contexts, credentials=credentials)
+
+
+def test_two_managers_with_the_same_origin_on_a_worker_are_an_error() -> None:
+    one = found(report_of(two_managers()), "same-origin")
+    assert one.where == "east" and "hub and hub2 dispatch jobs here with the same origin 'multikueue'" in one.message
+
+
+def test_two_managers_with_origins_of_their_own_share_a_worker() -> None:
+    seen = two_managers()
+    clusters = dict(seen.objects.clusters)
+    text = CONFIGURATION + "multiKueue: {origin: second}\n"
+    clusters[ClusterName("hub2")] = replace(clusters[ClusterName("hub2")], configuration=text)
+    report = report_of(replace(seen, objects=replace(seen.objects, clusters=clusters)))
+    assert not [one for one in report.diagnostics if one.code == "same-origin"]
 
 
 def test_local_queue_that_a_worker_lacks_is_reported() -> None:
