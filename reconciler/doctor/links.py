@@ -1,7 +1,7 @@
 """What is wrong or risky with the links of a manager to its workers: what `kfleet preflight` checks for a fleet."""
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from reconciler.doctor.model import Diagnostic, DoctorFacts, Urgency
 from reconciler.doctor.queues import name_of
@@ -10,6 +10,7 @@ from reconciler.kueue.conversion import to_canonical
 from reconciler.kueue.frameworks import FRAMEWORKS, job_kinds
 from reconciler.kueue.kinds import CANONICAL, GROUP, MULTIKUEUE_CONTROLLER, V1BETA2_SINCE, KueueVersion
 from reconciler.kueue.reading import as_list, as_text, at
+from reconciler.multikueue.model import SeenCredential
 from reconciler.multikueue.preflight import TWICE_REMEDY, is_counted_twice, listed, twice_text
 from reconciler.objects import ClusterName, Manifest
 from reconciler.snapshot.model import ClusterObjects
@@ -159,25 +160,31 @@ def _workers_of(facts: DoctorFacts, manager: ClusterObjects, queue: str) -> Iter
 def _check_tokens(facts: DoctorFacts, manager: ClusterObjects) -> Iterator[Diagnostic]:
     for live in manager.of(GROUP, "MultiKueueCluster"):
         seen = facts.seen.credentials.get((manager.name, name_of(live)))
-        if seen is None:
-            continue
-        if seen.problem and not seen.has_certificate:
-            message = "its Secret does not exist" if seen.is_missing else seen.problem
-            yield _of_token(manager, live, Urgency.ERROR, message, "write a kubeconfig into the Secret")
-        elif seen.token is not None and seen.token.expires is None:
-            message = "its token never expires: who has it once has it for ever"
-            yield _of_token(manager, live, Urgency.ADVICE, message, "let kfleet issue tokens that it renews")
-        elif seen.token is not None and seen.token.expires is not None:
-            left = seen.token.expires - facts.now
-            if left < _SOON:
-                yield _of_token(manager, live, *_ending(left), "issue a new token; kfleet renews its own by itself")
+        if seen is not None and (found := _problem_of(seen, facts.now)):
+            yield _of_token(manager, live, *found)
 
 
-def _ending(left: timedelta) -> tuple[Urgency, str]:
+def _problem_of(seen: SeenCredential, now: datetime) -> tuple[Urgency, str, str] | None:
+    token = seen.token
+    if seen.problem and not seen.has_certificate:
+        message = "its Secret does not exist" if seen.is_missing else seen.problem
+        return Urgency.ERROR, message, "write a kubeconfig into the Secret"
+    # A token that says nothing of itself may end all the same.
+    if token is not None and token.expires is None and token.subject:
+        message = "its token never expires: who has it once has it for ever"
+        return Urgency.ADVICE, message, "let kfleet issue tokens that it renews"
+    noun, end = ("client certificate", seen.certificate_end) if token is None else ("token", token.expires)
+    if end is not None and end - now < _SOON:
+        severity, message = _ending(noun, end - now)
+        return severity, message, f"issue a new {noun}; tokens of kfleet are renewed by themselves"
+    return None
+
+
+def _ending(noun: str, left: timedelta) -> tuple[Urgency, str]:
     if left < timedelta():
-        return Urgency.ERROR, f"its token ended {counted(max(-left.days - 1, 0), 'day')} ago: no job can be sent"
+        return Urgency.ERROR, f"its {noun} ended {counted(max(-left.days - 1, 0), 'day')} ago: no job can be sent"
     hours = int(left.total_seconds() // 3600)
-    return Urgency.WARNING, f"its token ends in {counted(hours, 'hour')}: no job can be sent then"
+    return Urgency.WARNING, f"its {noun} ends in {counted(hours, 'hour')}: no job can be sent then"
 
 
 def _of_token(manager: ClusterObjects, live: Manifest, severity: Urgency, message: str, remedy: str) -> Diagnostic:

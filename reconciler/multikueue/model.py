@@ -14,6 +14,7 @@ import yaml
 
 from reconciler.decoding import load_json, load_yaml
 from reconciler.kueue.configuration import KueueSettings, united
+from reconciler.multikueue.certificate import certificate_end
 from reconciler.objects import ApiEndpoint, ClusterName, Manifest, TokenRequestSpec
 from reconciler.spec.model import Cluster
 
@@ -54,7 +55,8 @@ class SeenCredential:
 
     `endpoint` is the worker's address on the manager. `rules` are the token's permissions on the worker; None if they
     were not observed. `is_replacing` means that a Secret which kfleet does not manage is missing while the one that
-    kfleet issued still exists. `has_certificate` is a login that only Kueue itself can try.
+    kfleet issued still exists. `has_certificate` is a login that only Kueue itself can try; it ends at
+    `certificate_end`, if that could be read.
     """
 
     token: Token | None = None
@@ -63,6 +65,7 @@ class SeenCredential:
     is_missing: bool = False
     is_replacing: bool = False
     has_certificate: bool = False
+    certificate_end: datetime | None = None
     rules: tuple[Manifest, ...] | None = field(default=None, repr=False)
 
 
@@ -130,7 +133,8 @@ def read_credential(secret: Manifest | None) -> SeenCredential:
         user, endpoint = _chosen(content, "user"), _endpoint_of(content)
         if not user.get("token") and user.get("client-certificate-data"):
             problem = "the Secret holds a client certificate and no token"
-            return SeenCredential(endpoint=endpoint, problem=problem, has_certificate=True)
+            end = certificate_end(b64decode(user["client-certificate-data"]).decode("ascii", "replace"))
+            return SeenCredential(endpoint=endpoint, problem=problem, has_certificate=True, certificate_end=end)
         return SeenCredential(_read_token(str(user["token"] or "")), endpoint)
     except (LookupError, StopIteration, TypeError, ValueError, AttributeError, yaml.YAMLError):
         # The text of the error may quote the token.

@@ -191,7 +191,7 @@ EAST = ApiEndpoint("https://east:6443")
 
 def login(days: float | None) -> SeenCredential:
     expires = None if days is None else NOW + timedelta(days=days)
-    return SeenCredential(Token("secret-token", expires=expires), EAST)
+    return SeenCredential(Token("secret-token", "system:serviceaccount:x:y", expires=expires), EAST)
 
 
 def test_healthy_manager_and_worker_have_no_diagnostic() -> None:
@@ -211,6 +211,26 @@ def test_token_that_ends_soon_is_reported_without_the_token(days: float | None, 
     one = found(report, "token")
     assert one.severity is severity and words in one.message
     assert "secret-token" not in f"{doctor_text(report)}{doctor_record(report)}{doctor_markdown(report)}{report}"
+
+
+def test_token_that_says_nothing_of_itself_is_not_called_endless() -> None:
+    assert report_of(fleet(SeenCredential(Token("opaque"), EAST))).diagnostics == ()
+
+
+@pytest.mark.parametrize(
+    ("days", "severity", "words"),
+    [
+        (-2, Urgency.ERROR, "its client certificate ended 1 day ago"),
+        (1, Urgency.WARNING, "its client certificate ends in 24 hours"),
+        (30, None, ""),
+        (None, None, ""),
+    ],
+)
+def test_client_certificate_that_ends_soon_is_reported(days: int | None, severity: Urgency | None, words: str) -> None:
+    end = None if days is None else NOW + timedelta(days=days)
+    seen = SeenCredential(problem="a certificate", endpoint=EAST, has_certificate=True, certificate_end=end)
+    found = [(one.severity, one.message.partition(":")[0]) for one in report_of(fleet(seen)).diagnostics]
+    assert found == ([(severity, words)] if severity else [])
 
 
 def test_missing_secret_of_a_worker_is_an_error() -> None:

@@ -48,7 +48,9 @@ def three_clusters() -> ObservedContexts:
     clusters = dict(seen.objects.clusters)
     clusters[ClusterName("west")] = replace(clusters[ClusterName("west")], kueue="v0.16.2")
     logins = {
-        (ClusterName("hub"), name): SeenCredential(Token("secret"), ApiEndpoint(f"https://{name}:6443"))
+        (ClusterName("hub"), name): SeenCredential(
+            Token("secret", "system:serviceaccount:x:y"), ApiEndpoint(f"https://{name}:6443")
+        )
         for name in ("east", "west")
     }
     return replace(seen, objects=replace(seen.objects, clusters=clusters), credentials=logins)

@@ -11,6 +11,7 @@ import pytest
 from reconciler.multikueue.model import SeenCredential, Token, read_credential, reason_to_issue, subject_of, with_token
 from reconciler.objects import ApiEndpoint, ClusterName, TokenRequestSpec
 from tests import fast_yaml
+from tests.unit.multikueue.test_certificate import certificate
 
 BORN = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 SUBJECT = subject_of("kueue-system", "multikueue-test")
@@ -97,6 +98,14 @@ def test_client_certificate_is_distinguished_from_nothing_at_all() -> None:
     seen = read_credential(secret(content))
     assert (seen.has_certificate, seen.token) == (True, None)
     assert seen.problem == "the Secret holds a client certificate and no token"
+
+
+def test_client_certificate_is_read_with_its_end() -> None:
+    end = BORN + timedelta(days=90)
+    content = fast_yaml.safe_load(b64decode(with_token({}, WISH, "")["data"]["kubeconfig"]))
+    data = b64encode(certificate(end).encode()).decode()
+    content["users"][0]["user"] = {"client-certificate-data": data, "client-key-data": "QQ=="}
+    assert read_credential(secret(content)).certificate_end == end
 
 
 def test_token_of_a_missing_secret_is_missing() -> None:
