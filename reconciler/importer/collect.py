@@ -7,13 +7,11 @@ from reconciler.importer.model import ImportRequest, LeftObject, LiveObject, Obs
 from reconciler.kueue.conversion import SERVER_MADE, to_canonical
 from reconciler.kueue.kinds import GROUP, KINDS
 from reconciler.kueue.reading import as_list, as_map, as_text, at
-from reconciler.objects import FIELD_MANAGER, ClusterName, Manifest, ref_of
-from reconciler.plan.objects import TRACKERS
+from reconciler.objects import ClusterName, Manifest, ref_of
 from reconciler.snapshot.model import ClusterObjects, KindKey
 from reconciler.spec.enums import Role
 from reconciler.spec.selectors import DOMAIN, LAST_APPLIED, PART_OF
-from reconciler.state.managed_fields import APPLY, owners_of
-from reconciler.state.manual_edits import is_manual_manager
+from reconciler.state.claimants import claimant
 
 POLICY_GROUP = "control.kubestellar.io"
 MASTER_QUEUE: KindKey = ("vk.io", "MasterQueue")
@@ -23,14 +21,6 @@ IMPORTED: tuple[KindKey, ...] = (
     *((POLICY_GROUP, kind) for kind in ("BindingPolicy", "StatusCollector", "CustomTransform")),
     MASTER_QUEUE,
 )
-# Field managers of tools that would write an object again, whatever marks they put on it.
-_TOOLS: Mapping[str, str] = {
-    "argocd-controller": "Argo CD",
-    "argocd-application-controller": "Argo CD",
-    "kustomize-controller": "Flux",
-    "helm-controller": "Flux",
-    "helm": "Helm",
-}
 # Labels and annotations by which tools find what they wrote: in git they would bind the object to two owners.
 _MARKS = (
     "argocd.argoproj.io/",
@@ -92,22 +82,6 @@ def _why_left(found: LiveObject, request: ImportRequest) -> LeftObject | None:
     if tool and not request.takes_claimed:
         return LeftObject(found.ref, f"{tool} writes it", tool)
     return None
-
-
-def claimant(live: Manifest) -> str:
-    """The tool that would write the object again: by its mark, or by the fields that it owns; empty if there is none.
-
-    Server-side apply counts whatever the tool is called, because only a tool names itself; a person is kubectl.
-    """
-    metadata = live["metadata"]
-    marks = {**as_map(metadata.get("labels")), **as_map(metadata.get("annotations"))}
-    if tool := next((tool for mark, tool in TRACKERS.items() if mark in marks), ""):
-        return tool
-    owners = [owner for owner in owners_of(live) if not owner.subresource]
-    if tool := next((_TOOLS[owner.manager] for owner in owners if owner.manager in _TOOLS), ""):
-        return tool
-    appliers = (owner.manager for owner in owners if owner.operation == APPLY)
-    return next((name for name in appliers if not is_manual_manager(name) and name != FIELD_MANAGER), "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from reconciler.errors import KfleetError
-from reconciler.importer.collect import MASTER_QUEUE, FoundRoles, claimant, collect, find_roles
+from reconciler.importer.collect import MASTER_QUEUE, FoundRoles, collect, find_roles
 from reconciler.importer.files import Proof, changed_field, clusters_text, file_texts, fleet_text, prove
 from reconciler.importer.model import (
     Group,
@@ -27,6 +27,7 @@ from reconciler.objects import Ref, ref_of
 from reconciler.snapshot.model import ClusterObjects
 from reconciler.spec.nats import without_logins
 from reconciler.spec.selectors import LINT_IGNORE, PART_OF
+from reconciler.state.claimants import claimant
 
 # Each round replaces or removes a document, and there are two kinds of documents: it ends by itself.
 _ROUNDS_PER_DOCUMENT = 4

@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from reconciler.importer.collect import claimant
 from reconciler.importer.model import ImportedFleet, ImportRequest, LeftObject, LiveObject, ObservedContexts
+from reconciler.state.claimants import claimant
 from reconciler.text import counted
 
 _MOST_SHOWN = 20
@@ -17,6 +17,7 @@ _STEPS = {
         "apply the fleet with kfleet",
         "remove the objects from Argo CD's source, or the Application: argocd app delete NAME --cascade=false",
         f"remove Argo CD's mark: kubectl annotate KIND NAME {_ARGO}/tracking-id-",
+        "where it tracks by label, the default before 3.0: kubectl label KIND NAME app.kubernetes.io/instance-",
     ),
     "Flux": (
         f"annotate the objects in Flux's source: {_FLUX}/prune: disabled; reconcile once",

@@ -22,7 +22,8 @@ from reconciler.plan.record import TO_BE_ISSUED, masked_problem, seen_name, want
 from reconciler.render.model import wave_of
 from reconciler.spec.enums import Adopt, Conflicts, Policy
 from reconciler.state.applyset import MEMBER_LABEL, is_labelled
-from reconciler.state.managed_fields import APPLY, applied_by, owners_at, owners_of
+from reconciler.state.claimants import claimant, is_former_tool
+from reconciler.state.managed_fields import applied_by, owners_at
 from reconciler.state.manual_edits import (
     CLIENT_SIDE,
     is_covered,
@@ -36,12 +37,6 @@ from reconciler.state.model import ClusterView, Conflict, Prediction
 from reconciler.state.queues import is_stopped
 from reconciler.state.tracking import WANTED
 
-TRACKERS = {
-    "argocd.argoproj.io/tracking-id": "Argo CD",
-    "kustomize.toolkit.fluxcd.io/name": "Flux",
-    "helm.toolkit.fluxcd.io/name": "Flux",
-    "meta.helm.sh/release-name": "Helm",
-}
 # These can be replaced without a loss: nothing runs in them, and pending workloads find them again by name.
 _REPLACEABLE = {"LocalQueue", "AdmissionCheck"}
 
@@ -116,9 +111,9 @@ def _refuse_foreign_owner(prediction: Prediction, context: PlanContext) -> Refus
     if context.policy.adopt is Adopt.NEVER:
         hint = "set policy.adopt to unowned, or delete the object"
         return Refusal(Refused.UNADOPTED, hint, prediction.ref.cluster, prediction.ref)
-    claimant = _claimant(prediction)
-    if context.policy.adopt is Adopt.UNOWNED and claimant:
-        hint = f"{claimant} owns it; remove it there first, or set policy.adopt to always"
+    claimed_by = _claimant(prediction)
+    if context.policy.adopt is Adopt.UNOWNED and claimed_by:
+        hint = f"{claimed_by} owns it; remove it there first, or set policy.adopt to always"
         return Refusal(Refused.UNADOPTED, hint, prediction.ref.cluster, prediction.ref)
     return None
 
@@ -130,12 +125,7 @@ def _claimant(prediction: Prediction) -> str:
     for owner in metadata.get("ownerReferences") or ():
         if not _is_document(prediction, owner):
             return f"{owner['kind']} {owner['name']}"
-    marks = {**(metadata.get("labels") or {}), **(metadata.get("annotations") or {})}
-    for mark, tool in TRACKERS.items():
-        if mark in marks:
-            return tool
-    appliers = [owner.manager for owner in owners_of(live) if owner.operation == APPLY and not owner.subresource]
-    return next((manager for manager in appliers if not is_manual_manager(manager) and manager != FIELD_MANAGER), "")
+    return claimant(live)
 
 
 def _replace(prediction: Prediction, context: PlanContext) -> Change | Refusal | None:
@@ -164,9 +154,15 @@ def _refuse_contested(prediction: Prediction, context: PlanContext) -> Refusal |
     """Refuse fields that another controller would keep writing, even on an object that it does not own."""
     ref, is_ours = prediction.ref, _is_labelled(prediction, context)
     former = predecessor_of(prediction.live or {}) if not is_ours and _has_predecessor(prediction) else ""
-    contested = [one for one in _conflicts(prediction) if one.manager != former and not is_manual_manager(one.manager)]
+    live_conflicts = (one for one in _conflicts(prediction) if not (is_ours and _has_left(prediction, one)))
+    contested = [one for one in live_conflicts if one.manager != former and not is_manual_manager(one.manager)]
     is_bound = context.policy.conflicts is Conflicts.REFUSE and (is_ours or context.policy.adopt is not Adopt.ALWAYS)
     return Refusal(Refused.CONTESTED, _contested_text(contested), ref.cluster, ref) if contested and is_bound else None
+
+
+def _has_left(prediction: Prediction, conflict: Conflict) -> bool:
+    """Whether the owner of the field handed the object over: it would never release its fields by itself."""
+    return is_former_tool(prediction.live or {}, conflict.manager)
 
 
 def _conflicts(prediction: Prediction) -> tuple[Conflict, ...]:
@@ -208,7 +204,8 @@ def _update(prediction: Prediction, context: PlanContext) -> Change:
     is_ours = _is_labelled(prediction, context)
     unshared, fields = _unshared(prediction), (*_fields(prediction), *_removed(prediction, is_ours=is_ours))
     reason = (Reason.CHANGED if fields or unshared else Reason.UNRECORDED) if is_ours else Reason.ADOPTED
-    if not all(is_manual_manager(conflict.manager) for conflict in _conflicts(prediction)):
+    contested = (one for one in _conflicts(prediction) if not is_manual_manager(one.manager))
+    if not all(is_ours and _has_left(prediction, one) for one in contested):
         reason = Reason.TAKEN
     is_taken_over = not is_ours and _has_predecessor(prediction)
     notes = [*rejected_by_multikueue(prediction, context.dispatching), *([] if is_ours else _kept_marks(prediction))]

@@ -65,9 +65,8 @@ class FirstDay:
             repository.git.add("fleet")
             repository.index.commit("Our queues", author=AUTHOR, committer=AUTHOR)
 
-    def apply(self, cluster: str, *manifests: Manifest, manager: str = "") -> None:
-        """Client-side, as most YAML comes to a cluster, or server-side as a tool."""
-        options = ("--server-side", f"--field-manager={manager}") if manager else ()
+    def apply(self, cluster: str, *manifests: Manifest, options: tuple[str, ...] = ()) -> None:
+        """Client-side, as most YAML comes to a cluster, if the options of kubectl say nothing else."""
         command = kubectl_command(self.sandbox.state, CONTEXTS[cluster], "apply", *options, "-f", "-")
         listed = {"apiVersion": "v1", "kind": "List", "items": list(manifests)}
         answer = subprocess.run(command, input=json.dumps(listed), capture_output=True, text=True, check=False)
@@ -80,14 +79,14 @@ class FirstDay:
         renamed = [{**known[theirs], "name": ours} for ours, theirs in CONTEXTS.items()]
         self.kubeconfig.write_text(fast_yaml.safe_dump({**content, "contexts": renamed, "current-context": "hub"}))
 
-    def written(self, marks: Mapping[str, str] | None = None, manager: str = "") -> None:
-        """The queues of three clusters, by hand."""
+    def written(self, marks: Mapping[str, Mapping[str, str]] | None = None, options: tuple[str, ...] = ()) -> None:
+        """The queues of three clusters, by hand, or with the labels and annotations of a tool."""
         login = {name: self._login(name) for name in ("east", "west")}
         self.apply("hub", *(_secret(name, text) for name, text in login.items()))
         for cluster, manifests in worlds().items():
             marked = (_marked(manifest, marks or {}) for manifest in manifests)
             self.apply(cluster, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM}})
-            self.apply(cluster, *marked, manager=manager)
+            self.apply(cluster, *marked, options=options)
         for name in login:
             eventually(partial(self.is_active, name), 60)
 
@@ -152,9 +151,10 @@ def _secret(name: str, kubeconfig: str) -> Manifest:
     }
 
 
-def _marked(manifest: Manifest, marks: Mapping[str, str]) -> Manifest:
+def _marked(manifest: Manifest, marks: Mapping[str, Mapping[str, str]]) -> Manifest:
     metadata = manifest["metadata"]
-    return {**manifest, "metadata": {**metadata, "annotations": {**(metadata.get("annotations") or {}), **marks}}}
+    marked = {part: {**(metadata.get(part) or {}), **own} for part, own in marks.items()}
+    return {**manifest, "metadata": {**metadata, **marked}}
 
 
 def specs(objects: Mapping[str, Manifest]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The first day on three real clusters: doctor, import, plan and apply change nothing, and no job notices."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 
@@ -12,7 +12,15 @@ from tests.support import ROOT, eventually
 
 PAGE = (ROOT / "docs" / "getting-started.md").read_text()
 IMPORT = ("import", "--context", "hub", "--context", "east", "--context", "west")
-TRACKING = {"argocd.argoproj.io/tracking-id": "queues:kueue.x-k8s.io/ClusterQueue:/batch"}
+TRACKING = {"annotations": {"argocd.argoproj.io/tracking-id": "queues:kueue.x-k8s.io/ClusterQueue:/batch"}}
+INSTANCE = {"labels": {"app.kubernetes.io/instance": "queues"}}
+AS_ARGO_CD = "--field-manager=argocd-controller"
+# How an Application writes: by annotation or label, server-side or, as kubectl does it, client-side.
+WAYS = {
+    "kubectl": (TRACKING, ()),
+    "server-side": (TRACKING, ("--server-side", AS_ARGO_CD)),
+    "label tracking": (INSTANCE, (AS_ARGO_CD,)),
+}
 
 
 @pytest.fixture
@@ -38,12 +46,16 @@ def is_used(day: FirstDay) -> bool:
 
 
 def remove(day: FirstDay, name: str) -> None:
-    cluster, kind, namespace, own = name.split("/")
-    middle = f"namespaces/{namespace}/" if namespace else ""
-    path = f"{KUEUE_ROOT}/{middle}{kind}/{own}"
+    cluster, path = path_of(name)
     day.api(cluster).patch(path, {"metadata": {"finalizers": None}})
     day.api(cluster).delete(path)
     eventually(lambda: day.api(cluster).find(path) is None)
+
+
+def path_of(name: str) -> tuple[str, str]:
+    cluster, kind, namespace, own = name.split("/")
+    middle = f"namespaces/{namespace}/" if namespace else ""
+    return cluster, f"{KUEUE_ROOT}/{middle}{kind}/{own}"
 
 
 def shown(command: str) -> str:
@@ -72,10 +84,10 @@ def test_first_day_changes_nothing_and_goes_as_the_page_says(first_day: FirstDay
     assert numberless(first_day.kfleet("plan").stdout) == shown("kfleet plan")
 
 
-@pytest.mark.parametrize("manager", ["", "argocd-controller"])
-def test_objects_of_argo_cd_and_of_kubectl_are_handed_over_without_a_change(first_day: FirstDay, manager: str) -> None:
-    """Both ways of Argo CD: client-side as kubectl does it, and server-side."""
-    first_day.written(TRACKING, manager)
+@pytest.mark.parametrize("way", WAYS)
+def test_objects_of_argo_cd_and_of_kubectl_are_handed_over_without_a_change(first_day: FirstDay, way: str) -> None:
+    marks, options = WAYS[way]
+    first_day.written(marks, options)
     pod, before = first_day.start_job("train"), first_day.objects()
     left = first_day.kfleet(*IMPORT, "--into", "left")
     assert left.returncode == 0 and "import them with --managed-by kfleet" in left.stderr, left.stdout + left.stderr
@@ -91,7 +103,30 @@ def test_objects_of_argo_cd_and_of_kubectl_are_handed_over_without_a_change(firs
     assert applied.returncode == 0, applied.stdout + applied.stderr
     after = first_day.objects()
     assert specs(after) == specs(before) and identities(after) == identities(before)
-    assert all(live["metadata"]["annotations"].items() >= TRACKING.items() for live in after.values())
+    assert all(live["metadata"][part].items() >= own.items() for live in after.values() for part, own in marks.items())
     assert first_day.pods("train") == [pod]
     again = json.loads(first_day.kfleet("plan", "-o", "json").stdout)
     assert set(again["summary"].values()) == {0, again["summary"]["keep"]}
+    remove_marks(first_day, marks)
+    change_quota(first_day, "64", "48")
+    assert first_day.pods("train") == [pod]
+
+
+def remove_marks(day: FirstDay, marks: Mapping[str, Mapping[str, str]]) -> None:
+    """The last steps of the hand-over."""
+    nothing = {part: dict.fromkeys(own) for part, own in marks.items()}
+    for name in day.objects():
+        cluster, path = path_of(name)
+        day.api(cluster).patch(path, {"metadata": nothing})
+
+
+def change_quota(day: FirstDay, old: str, new: str) -> None:
+    """From now on git decides, whoever wrote the fields before."""
+    path = day.folder / "fleet" / "queues.yaml"
+    path.write_text(path.read_text().replace(f"'{old}'", f"'{new}'"))
+    day.commit()
+    applied = day.kfleet("apply", "--yes")
+    assert applied.returncode == 0, applied.stdout + applied.stderr
+    for cluster in ("east", "west"):
+        (group,) = day.objects()[f"{cluster}/clusterqueues//batch"]["spec"]["resourceGroups"]
+        assert group["flavors"][0]["resources"][0]["nominalQuota"] == new

@@ -98,6 +98,13 @@ def test_namespace_that_another_tool_writes_is_not_adopted_by_a_tenant() -> None
     assert "Not a Tenant, because Namespace team-a would be made on home." in made.files["tenants.yaml"]
 
 
+def test_namespace_that_a_tool_once_created_for_other_objects_is_adopted_by_a_tenant() -> None:
+    """As `helm install --create-namespace` leaves it: by the field manager, and without a mark."""
+    made_by_helm = namespace("team-a", managedFields=[{"manager": "helm", "operation": "Update"}])
+    made = imported(CPU, QUEUE, TEAM, made_by_helm)
+    assert "Tenant/team-a" in documents(made)
+
+
 def test_older_api_version_is_imported_as_what_it_means() -> None:
     group = cpu_group("9", of="cpu")
     spec = {"namespaceSelector": {}, "resourceGroups": [group], "cohort": "science", "admissionChecks": ["prov"]}

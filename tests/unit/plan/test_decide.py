@@ -62,12 +62,38 @@ def test_decide_puts_right_what_a_hand_did(hand: str) -> None:
     assert [(field.path, field.owner) for field in change.fields] == [("spec.cohortName", hand)]
 
 
-@pytest.mark.parametrize("manager", ["quota-tuner", "kueue", "my-kubectl", "argocd-controller"])
+@pytest.mark.parametrize("manager", ["quota-tuner", "kueue", "my-kubectl", "flux"])
 def test_decide_does_not_fight_a_program(manager: str) -> None:
     paper_clusters = applied_clusters(SPEC).edited(NIGHT, {"spec": {"cohortName": "other"}}, manager)
     refusal = refusal_of(decision_on(paper_clusters))
     assert refusal.reason is Refused.CONTESTED
     assert f"spec.cohortName ({manager})" in refusal.problem
+
+
+MARKS = {
+    "argocd-controller": ("annotations", "argocd.argoproj.io/tracking-id"),
+    "argocd-application-controller": ("labels", "app.kubernetes.io/instance"),
+    "kustomize-controller": ("labels", "kustomize.toolkit.fluxcd.io/name"),
+    "helm": ("annotations", "meta.helm.sh/release-name"),
+}
+
+
+@pytest.mark.parametrize("manager", MARKS)
+def test_decide_does_not_fight_a_tool_whose_mark_is_on_the_object(manager: str) -> None:
+    part, mark = MARKS[manager]
+    edited = applied_clusters(SPEC).edited(NIGHT, {"spec": {"cohortName": "other"}}, manager)
+    refusal = refusal_of(decision_on(edited.patched(NIGHT, {"metadata": {part: {mark: "queues"}}})))
+    assert refusal.reason is Refused.CONTESTED
+
+
+@pytest.mark.parametrize("manager", MARKS)
+def test_decide_changes_what_a_tool_wrote_that_has_left_the_object(manager: str) -> None:
+    edited = applied_clusters(SPEC).edited(NIGHT, {"spec": {"cohortName": "other"}}, manager)
+    change = change_of(decision_on(edited))
+    assert (change.action, change.reason, change.is_forced) == (Action.UPDATE, Reason.CHANGED, True)
+    # Before the fleet has adopted the object, its fields belong to the tool.
+    theirs = PaperClusters().holding(THEIRS).edited(NIGHT, {"spec": {"cohortName": "third"}}, manager)
+    assert refusal_of(decision_on(theirs)).reason is Refused.UNADOPTED
 
 
 def test_decide_takes_from_a_program_where_the_policy_says_so() -> None:
@@ -94,6 +120,7 @@ def test_decide_leaves_labels_that_the_fleet_does_not_name() -> None:
         ({"labels": {"kustomize.toolkit.fluxcd.io/name": "queues"}}, "Flux"),
         ({"labels": {"helm.toolkit.fluxcd.io/name": "queues"}}, "Flux"),
         ({"annotations": {"meta.helm.sh/release-name": "queues"}}, "Helm"),
+        ({"managedFields": [entry_of("argocd-controller", "Update", "v1", [("f:spec",)])]}, "Argo CD"),
         ({"managedFields": [entry_of("terraform", "Apply", "v1", [("f:spec",)])]}, "terraform"),
     ],
 )
