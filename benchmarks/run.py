@@ -5,6 +5,7 @@ import platform
 from pathlib import Path
 
 import effects
+import first_answer
 import live
 import offline
 import online
@@ -17,7 +18,7 @@ RESULTS = Path(__file__).parent / "RESULTS.md"
 def main() -> None:
     gc.set_threshold(200_000, 50, 50)  # as the command does
     lines: list[str] = []
-    for part in (offline, placements, effects, page, online, live):
+    for part in (offline, placements, effects, page, first_answer, online, live):
         for what, target, result in part.measure():
             lines.append(f"| {what} | {target} | {result} |")
             print(lines[-1], flush=True)
