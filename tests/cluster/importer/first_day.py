@@ -25,6 +25,18 @@ from tests.support import eventually, kfleet_program
 CONTEXTS = {"hub": "manager", "east": "worker1", "west": "worker2"}
 TEAM = "astro"
 CHECK = "kueue.x-k8s.io/multikueue"
+SOON = 3 * 24 * 3600
+ACCOUNT_NAME = "multikueue"
+ACCOUNT: tuple[Manifest, ...] = (
+    {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT_NAME, "namespace": SYSTEM}},
+    {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": ACCOUNT_NAME},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT_NAME, "namespace": SYSTEM}],
+    },
+)
 # What a person has there; neither the jobs nor the Secrets are the import's.
 KINDS = (
     "resourceflavors",
@@ -91,8 +103,19 @@ class FirstDay:
             eventually(partial(self.is_active, name), 60)
 
     def _login(self, cluster: str) -> str:
+        """A kubeconfig with the token of an account, which ends in three days."""
+        self.apply(cluster, *ACCOUNT)
+        request = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {"expirationSeconds": SOON},
+        }
+        path = f"/api/v1/namespaces/{SYSTEM}/serviceaccounts/{ACCOUNT_NAME}/token"
+        token = self.api(cluster).post(path, request)["status"]["token"]
         command = kubectl_command(self.sandbox.state, CONTEXTS[cluster], "config", "view", "--minify", "--flatten")
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        content = fast_yaml.safe_load(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        users = [{"name": entry["name"], "user": {"token": token}} for entry in content["users"]]
+        return fast_yaml.safe_dump({**content, "users": users})
 
     def is_active(self, name: str) -> bool:
         live = self.api("hub").get(f"{KUEUE_ROOT}/multikueueclusters/{name}")

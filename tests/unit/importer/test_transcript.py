@@ -1,6 +1,7 @@
 """The first minutes that a page shows are what the commands print, for three clusters as the page describes them."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 from reconciler.doctor.examine import examine
 from reconciler.doctor.model import facts_of
@@ -14,7 +15,7 @@ from reconciler.objects import ApiEndpoint, ClusterName
 from tests.builders import cluster_queue, cpu_group, local_queue, native, resource_flavor
 from tests.support import ROOT
 from tests.unit.doctor.test_examine import active, node
-from tests.unit.importer.live_clusters import namespace, on_paper
+from tests.unit.importer.live_clusters import NOW, namespace, on_paper
 
 PAGE = (ROOT / "docs" / "getting-started.md").read_text()
 
@@ -47,10 +48,11 @@ def three_clusters() -> ObservedContexts:
     seen = on_paper({"hub": hub, "east": worker, "west": (*worker, lost)})
     clusters = dict(seen.objects.clusters)
     clusters[ClusterName("west")] = replace(clusters[ClusterName("west")], kueue="v0.16.2")
+    token = Token(
+        "secret", "system:serviceaccount:kueue-system:multikueue", expires=NOW + timedelta(hours=71, minutes=50)
+    )
     logins = {
-        (ClusterName("hub"), name): SeenCredential(
-            Token("secret", "system:serviceaccount:x:y"), ApiEndpoint(f"https://{name}:6443")
-        )
+        (ClusterName("hub"), name): SeenCredential(token, ApiEndpoint(f"https://{name}:6443"))
         for name in ("east", "west")
     }
     return replace(seen, objects=replace(seen.objects, clusters=clusters), credentials=logins)
