@@ -15,6 +15,7 @@ SOURCES = Path(__file__).parent / "go"
 BUILD_FLAGS = ("-trimpath", "-buildvcs=false")
 KUEUE_VERSIONS = ("0.19.0", "0.16.2")
 DEFAULT_KUEUE = KUEUE_VERSIONS[0]
+NEWER_CHARTS = ("0.19.2",)  # releases to whose chart an upgrade is rehearsed, without their controller
 OLD_KINDS = ("0.14.0", "0.11.4")  # releases whose kinds can be installed, without their controller
 KUBERNETES_VERSION = "1.36.3"
 _KUEUE_FILES = ("config/components/crd/bases/*.yaml", "config/components/webhook/manifests.yaml")
@@ -114,8 +115,8 @@ def _kueue_kinds(version: str) -> Program:
 
 def _kueue_chart(version: str) -> Program:
     """No part of a sandbox: tests have helm install it."""
-    source = SOURCES / f"kueue-{version}"
     name, files = f"kueue-chart-{version}", ("charts/kueue/**/*",)
+    source = SOURCES / (name if version in NEWER_CHARTS else f"kueue-{version}")
     return Program(name, source, target="", module="sigs.k8s.io/kueue", files=files, minutes=0.1, is_verbatim=True)
 
 
@@ -154,7 +155,7 @@ PROGRAMS: Mapping[str, Program] = {
         _kwok(),
         *(_kueue(version) for version in KUEUE_VERSIONS),
         *(_kueue_kinds(version) for version in OLD_KINDS),
-        *(_kueue_chart(version) for version in KUEUE_VERSIONS),
+        *(_kueue_chart(version) for version in (*KUEUE_VERSIONS, *NEWER_CHARTS)),
         Program("kubestellar", SOURCES / "kubestellar", minutes=1.5),
         _work_agent(),
         _argocd(),

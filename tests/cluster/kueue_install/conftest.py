@@ -23,6 +23,7 @@ from tests.cluster.kueue_install.local_node import STUCK, egress_options, node_p
 from tests.support import kfleet_program
 
 OLD, NEW = "0.16.2", "0.19.0"
+PATCH = "0.19.2"  # its chart only
 AUTHOR = Actor("Ada", "ada@example.org")
 HELM_FOLDER = str(PROGRAMS["helm"].home)
 SYSTEM = "kueue-system"

@@ -10,7 +10,17 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.kueue_install.conftest import DEPLOYMENT, NEW, OLD, SYSTEM, KueueFleet, MakeKueueFleet, chart, values
+from tests.cluster.kueue_install.conftest import (
+    DEPLOYMENT,
+    NEW,
+    OLD,
+    PATCH,
+    SYSTEM,
+    KueueFleet,
+    MakeKueueFleet,
+    chart,
+    values,
+)
 from tests.cluster.kueue_install.registry import registry
 from tests.support import eventually
 
@@ -39,6 +49,13 @@ def marked(kueues: KueueFleet, path: str, change: dict[str, Any], undo: dict[str
 
 def test_nothing_is_refused_without_a_reason(kueues: KueueFleet) -> None:
     assert kueues.refusals("south", TO_NEW) == []
+
+
+def test_newer_patch_is_rehearsed_by_its_own_chart(kueues: KueueFleet) -> None:
+    kueues.want(PATCH)
+    found = kueues.refusals("south", f"--chart={chart(PATCH)}")
+    kueues.want(NEW)
+    assert found == []
 
 
 def test_stored_version_that_goes_is_refused_with_its_definition(kueues: KueueFleet) -> None:
