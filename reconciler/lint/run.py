@@ -70,6 +70,7 @@ OF_SPEC: tuple[Check, ...] = (
     multikueue.check_worker_releases,
     multikueue.check_credentials,
     versions.check_secrets,
+    versions.check_other_objects,
     configuration.check_configurations,
     installation.check_installs,
     skypilot.check_pod_integration,

@@ -18,7 +18,7 @@ from reconciler.kueue.kinds import (
 from reconciler.kueue.reading import QUEUE_LABEL, as_map, as_text, at
 from reconciler.kueue.rules.kinds import check_object
 from reconciler.kueue.rules.structure import RULES as SERVER_RULES
-from reconciler.kueue.rules.structure import RuleViolation
+from reconciler.kueue.rules.structure import RuleViolation, check_other_metadata
 from reconciler.lint.model import (
     Remark,
     Rule,
@@ -218,6 +218,14 @@ def check_objects(view: View, spoilt: frozenset[int]) -> Iterator[Remark]:
         if key not in verdicts:
             verdicts[key] = _check(entry.manifest, version, gates[entry.ref.cluster])
         yield from _remarks(entry, verdicts[key], version)
+
+
+def check_other_objects(view: View) -> Iterator[Remark]:
+    """Of objects of other groups kfleet knows the metadata alone; a wrong label would stop the whole apply there."""
+    for entry in view.spec.objects:
+        if kind_of(entry.manifest) is None:
+            for one in check_other_metadata(entry.manifest):
+                yield Remark(one.rule, entry.document, field_path(one.field), one.problem, one.hint)
 
 
 def gates_of(cluster: Cluster) -> frozenset[str]:

@@ -91,7 +91,8 @@ def _check_native(document: Document) -> list[SpecError]:
     if "/" not in document.api_version and document.api_version != "v1":
         problem = f"{quote_value(document.api_version)} is not v1 or group/version"
         return [document.error(("apiVersion",), problem)]
-    return [document.error(("metadata", "name"), problem) for problem in _name_problems(document.value)]
+    problems = [document.error(("metadata", "name"), problem) for problem in _name_problems(document.value)]
+    return [*problems, *_namespace_errors(document)]
 
 
 def _name_problems(manifest: Manifest) -> list[str]:
@@ -106,6 +107,14 @@ def _name_problems(manifest: Manifest) -> list[str]:
     if not _OBJECT_NAME.fullmatch(name) or len(name) > 253:
         return [f"{quote_value(name)} is not a valid object name"]
     return []
+
+
+def _namespace_errors(document: Document) -> list[SpecError]:
+    metadata = document.value.get("metadata")
+    namespace = metadata.get("namespace") if isinstance(metadata, dict) else None
+    if namespace is None or isinstance(namespace, str):
+        return []
+    return [document.error(("metadata", "namespace"), f"{quote_value(namespace)} is not a string: put it in quotes")]
 
 
 def parse_fleet(files: FleetFiles, overlay: str = "") -> FleetSpec:

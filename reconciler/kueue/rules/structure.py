@@ -171,6 +171,18 @@ def check_metadata(manifest: Manifest, kind: Kind) -> Iterator[RuleViolation]:
         yield RuleViolation("KF112", "metadata.namespace", "is required", f"name the namespace of this {kind.name}")
     elif kind.is_namespaced and (problem := problem_of_namespace(as_text(metadata.get("namespace")))):
         yield RuleViolation("KF112", "metadata.namespace", problem)
+    yield from _check_object_meta(manifest)
+
+
+def check_other_metadata(manifest: Manifest) -> Iterator[RuleViolation]:
+    """Do the same for an object of another group, of which only the metadata are known."""
+    namespace = as_text(as_map(manifest.get("metadata")).get("namespace"))
+    if namespace and (problem := problem_of_namespace(namespace)):
+        yield RuleViolation("KF112", "metadata.namespace", problem)
+    yield from _check_object_meta(manifest)
+
+
+def _check_object_meta(manifest: Manifest) -> Iterator[RuleViolation]:
     yield from _check_fields(manifest)
     yield from _check_labels(manifest)
     yield from _check_annotations(manifest)

@@ -224,3 +224,21 @@ def test_local_queue_without_namespace_is_an_error_at_its_metadata() -> None:
     found = [one for one in find(text) if one.severity is Severity.ERROR]
     assert {one.rule for one in found} == {"KF112"}
     assert found[0].field == "metadata.namespace"
+
+
+@pytest.mark.parametrize(
+    ("metadata", "rule"),
+    [
+        ("namespace: Astro", "KF112"),
+        ("namespace: astro, lables: {a: b}", "KF101"),
+        ("namespace: astro, labels: [a]", "KF102"),
+        ("namespace: astro, labels: {a: 3}", "KF102"),
+        ("namespace: astro, labels: {a: very fast}", "KF111"),
+        ("namespace: astro, annotations: {a: yes}", "KF102"),
+    ],
+)
+def test_metadata_of_an_object_of_another_group_is_checked_too(metadata: str, rule: str) -> None:
+    text = f"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: odd\n  {metadata.replace(', ', chr(10) + '  ')}\n"
+    (found,) = find(text)
+    assert (found.rule, found.severity) == (rule, Severity.ERROR)
+    assert found.field.startswith("metadata.") and found.place.line > 4

@@ -280,6 +280,10 @@ def test_lint_rules_are_ignored_with_a_reason() -> None:
         ),
         ([namespace_text(None, "n"), HUB], "fleet/doc0.yaml:3: metadata.name: false is not a string: put it in quotes"),
         (
+            ["apiVersion: v1\nkind: X\nmetadata: {name: x, namespace: y}\n", HUB],
+            "fleet/doc0.yaml:3: metadata.namespace: true is not a string: put it in quotes",
+        ),
+        (
             ["apiVersion: kfleet.dev/v1alpha1\nkind: Que\nmetadata: {name: x}\n"],
             (
                 "fleet/doc0.yaml:2: kind: 'Que' is not a kind of kfleet.dev; did you mean Queue?; "
