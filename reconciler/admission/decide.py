@@ -251,7 +251,8 @@ def _admit(submission: Submission, state: ClusterState) -> Answer:
     found = fit(submission, state, queue)
     issues = (*_closed(local, queue), *_unfit_for(submission, state, queue), *filter(None, [found.issue]))
     notes = tuple(notes_on(submission, state, queue, found))
-    remedies = _remedies(submission, state, queue) if issues == (found.issue,) else ()
+    is_known = found.issue is not None and found.issue.verdict is not Verdict.UNKNOWN
+    remedies = _remedies(submission, state, queue) if is_known and issues == (found.issue,) else ()
     return Answer(
         cluster=state.name,
         queue=submission.queue,
