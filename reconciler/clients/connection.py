@@ -20,6 +20,7 @@ from reconciler.kueue.reading import as_list, as_text, at
 from reconciler.objects import ClusterName
 
 NO_ANSWER = "no answer in time"
+SILENT = f"does not respond ({NO_ANSWER})"
 NO_API_SERVER = "does not answer like an API server"
 UNAUTHORIZED, NOT_FOUND = 401, 404
 RENEWED_BEFORE = timedelta(seconds=10)  # before its end; a write in flight must not outlive its credential
@@ -277,7 +278,7 @@ class Connection:
         """Return any response; raise ClusterError if there is none, or if a read would time out again."""
         bare, started = path.partition("?")[0], time.monotonic()
         if method == "GET" and self.silence.is_kept(bare):
-            raise ClusterError(self.cluster, f"GET {bare}: not retried yet, because there was {NO_ANSWER}")
+            raise self._silent(f"GET {bare}: not retried yet, because there was {NO_ANSWER}")
         self._renew_login()
         said: int | str = NO_ANSWER
         try:
@@ -287,6 +288,7 @@ class Connection:
             said = cause_of(error)
             if said == NO_ANSWER and method == "GET":
                 self._note_no_answer(bare)
+                raise self._silent(f"GET {bare}: {said}") from error
             raise ClusterError(self.cluster, f"{method} {bare}: {said}") from error
         finally:
             facts = {"cluster": self.cluster, "method": method, "path": bare, "status": said}
@@ -296,6 +298,10 @@ class Connection:
         else:
             self.silence.note_answer(bare if method == "GET" else "")
         return answer
+
+    def _silent(self, problem: str) -> ClusterError:
+        """The problem of one path; of a server that does not respond at all, the path says nothing."""
+        return ClusterError(self.cluster, SILENT if self.silence.is_whole() else problem)
 
     def _renew_login(self) -> None:
         """Ask a plugin again shortly before its credential expires. If it fails, the old one serves to its end."""

@@ -29,6 +29,7 @@ pytestmark = pytest.mark.usefixtures("loopback")
 
 
 HUB = ClusterName("hub")
+SILENT = r"^hub: does not respond \(no answer in time\)$"
 LOGIN = b"<html><title>Sign in</title></html>"
 
 
@@ -266,7 +267,7 @@ def test_server_that_takes_a_connection_and_never_answers_times_out(tmp_path: Pa
         taking.start()
         access = ClusterLogin(f"https://127.0.0.1:{server.getsockname()[1]}", authority.certificate)
         port = ApiServer(HUB, access, timeout=timedelta(seconds=3))
-        with pytest.raises(ClusterError, match="GET /api: no answer in time") as raised:
+        with pytest.raises(ClusterError, match=SILENT) as raised:
             port.get("/api")
         taking.join()
         port.close()
@@ -381,17 +382,17 @@ def test_silent_server_is_not_asked_for_one_thing_after_another(caplog: pytest.L
     """Whoever looks at it has many questions, and the other clusters would wait for all of them."""
     caplog.set_level(logging.DEBUG, "reconciler.clients.kubernetes")
     with answering_some(lambda _: False) as (port, asked):
-        with pytest.raises(ClusterError, match="GET /api: no answer in time") as raised:
+        with pytest.raises(ClusterError, match=SILENT) as raised:
             port.get("/api")
         assert raised.value.is_retryable
         for path in ("/api", "/apis", "/api/v1/secrets", "/api/v1/namespaces/kube-system"):
-            with pytest.raises(ClusterError, match=f"GET {path}: not retried yet, because there was no answer in time"):
+            with pytest.raises(ClusterError, match=SILENT):
                 port.get(path)
         assert asked == ["/api", "/version"]
         with pytest.raises(ClusterError, match="POST /api: no answer in time"):
             port.post("/api", {})
         port.forget_silence()
-        with pytest.raises(ClusterError, match="GET /apis: no answer in time"):
+        with pytest.raises(ClusterError, match=SILENT):
             port.get("/apis")
     assert [record.__dict__["status"] for record in caplog.records] == ["no answer in time"] * 3
 

@@ -173,8 +173,7 @@ def test_apply_waits_for_a_black_hole_no_longer_than_its_timeout(
     applied = run("apply", repo)
     took = time.monotonic() - started
     assert applied.returncode == 4, told(applied)
-    why = "no answer in time"
-    assert f"gap: worker2: the cluster: GET /api/v1/namespaces/kube-system: {why}" in applied.stdout, told(applied)
+    assert "gap: worker2: the cluster: does not respond (no answer in time)" in applied.stdout, told(applied)
     assert_as_wanted(faulty, shape, *OTHERS)
     assert took < took_usually + 60, (took, took_usually)
     assert_converges(
