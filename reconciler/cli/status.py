@@ -225,10 +225,11 @@ def _lines(seen: Mapping[str, Any]) -> Iterator[str]:
             yield f"  blocked quota: {more} more jobs"
     yield from jobs_text(seen["jobs"])
     if seen["controller"]:
-        yield controller_text(seen["controller"])
+        yield from controller_text(seen["controller"])
 
 
-_SHOWN = ("revision", "result", "since", "problem", "refusedRevision")
+_SHOWN = ("revision", "result", "message", "since", "problem", "refusedRevision")
+_APPLIED = "applied"
 
 
 def count_workloads(rendered: Rendered, looks: Comparison, name: str) -> dict[str, int] | None:
@@ -273,7 +274,14 @@ def read_controller(spec: FleetSpec, connections: Connections) -> dict[str, str]
     return {**shown, "leader": leader, "renewed": as_text(at(lease, "spec", "renewTime"))} if shown else None
 
 
-def controller_text(controller: Mapping[str, str]) -> str:
+def controller_text(controller: Mapping[str, str]) -> Iterator[str]:
     leads = f"{controller['leader']} leads" if controller["leader"] else "none leads now"
+    result = controller.get("result", "")
     since = f" since {controller['since']}" if controller.get("since") else ""
-    return f"controller: {leads}, {controller.get('revision', '')[:12]}: {controller.get('result', '')}{since}"
+    yield f"controller: {leads}, {controller.get('revision', '')[:12]}: {result}{since}"
+    if controller.get("message") and result != _APPLIED:
+        yield f"  {controller['message']}"
+    if controller.get("refusedRevision"):
+        yield f"  does not follow {controller['refusedRevision'][:12]}: {controller.get('problem', '')}"
+    elif controller.get("problem"):
+        yield f"  {controller['problem']}"

@@ -41,7 +41,19 @@ def test_drained_worker_is_not_shown_like_any_other() -> None:
     assert drain_state(rendered, plan, HUB) == ""
 
 
+CONTROLLER = {"revision": "c0ffee1dea5c0de7", "result": "applied", "since": "2026-05-04T03:02:01Z", "leader": "pod-1"}
+
+
 def test_controller_is_shown_with_its_leader_and_revision() -> None:
-    seen = {"revision": "c0ffee1dea5c0de7", "result": "applied", "since": "2026-05-04T03:02:01Z", "leader": "pod-1"}
-    assert controller_text(seen) == "controller: pod-1 leads, c0ffee1dea5c: applied since 2026-05-04T03:02:01Z"
-    assert controller_text({**seen, "leader": ""}).startswith("controller: none leads now, ")
+    seen = {**CONTROLLER, "message": "24 objects on 3 clusters in sync with the fleet"}
+    assert list(controller_text(seen)) == ["controller: pod-1 leads, c0ffee1dea5c: applied since 2026-05-04T03:02:01Z"]
+    assert next(controller_text({**seen, "leader": ""})).startswith("controller: none leads now, ")
+
+
+def test_controller_says_why_it_has_not_applied_and_which_revision_it_does_not_follow() -> None:
+    seen = {**CONTROLLER, "result": "incomplete", "message": "east: the cluster: connection refused"}
+    assert list(controller_text(seen))[1:] == ["  east: the cluster: connection refused"]
+    problem = "fleet/queues.yaml:6: spec.quota: is required"
+    refused = {**CONTROLLER, "refusedRevision": "8a0b4e1dea5c0de7", "problem": problem}
+    assert list(controller_text(refused))[1:] == [f"  does not follow 8a0b4e1dea5c: {problem}"]
+    assert list(controller_text({**CONTROLLER, "problem": "no route to host"}))[1:] == ["  no route to host"]
