@@ -19,6 +19,7 @@ _EXPONENT = re.compile(r"[eE]([-+]?[0-9]+)", re.ASCII)
 _PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,9})?)%", re.ASCII)
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_SIZES = ("memory", "ephemeral-storage")
 _DECIMAL_SUFFIX = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
 _BINARY_SUFFIX = {0: ""} | {exponent: suffix for suffix, exponent in _BINARY.items()}
 
@@ -102,6 +103,23 @@ def parse_amount(value: str | float) -> Amount:
 def unit_of(resource_name: str) -> Quantity:
     """The smallest step in which Kueue counts: milli for cpu, one for everything else."""
     return Quantity(NANO // 1000 if resource_name == "cpu" else NANO)
+
+
+def short_text(resource_name: str, amount: Quantity) -> str:
+    """`182Gi`, `45.6`, `500m`: three digits are enough for a person; -o json has the exact amount."""
+    whole = amount.nanos / NANO
+    if resource_name in _SIZES or amount.notation is Notation.BINARY:
+        return _short_size(whole)
+    if 0 < abs(whole) < 1:
+        return str(Quantity(amount.nanos))
+    return f"{whole:.1f}".removesuffix(".0")
+
+
+def _short_size(value: float) -> str:
+    step = 0
+    while abs(value) >= 1024 and step < len(_BINARY):
+        value, step = value / 1024, step + 1
+    return f"{value:.1f}".removesuffix(".0") + _BINARY_SUFFIX[step * 10]
 
 
 def scale(quantity: Quantity, factor: Fraction, unit: Quantity) -> Quantity:

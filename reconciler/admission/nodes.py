@@ -7,7 +7,7 @@ from reconciler.admission.jobs import tolerations_of
 from reconciler.admission.model import PodSet
 from reconciler.admission.state import NAMESPACE_LABEL, ClusterState
 from reconciler.kueue.kinds import GROUP
-from reconciler.kueue.reading import as_list, as_map, as_text, at, is_hard, is_tolerated
+from reconciler.kueue.reading import as_list, as_map, as_text, at, is_hard, is_tolerated, taint_text
 from reconciler.objects import Manifest
 from reconciler.spec.selectors import read_live_selector
 
@@ -44,11 +44,6 @@ def _taints(pod_set: PodSet, content: Mapping[str, Any]) -> str:
         if is_hard(taint) and not is_tolerated(taint, tolerations):
             return f"the pods do not tolerate its taint {taint_text(taint)}"
     return ""
-
-
-def taint_text(taint: Mapping[str, Any]) -> str:
-    value = f"={taint['value']}" if taint.get("value") else ""
-    return f"{taint.get('key')}{value}:{taint.get('effect')}"
 
 
 def _labels(pod_set: PodSet, content: Mapping[str, Any], keys: frozenset[str]) -> str:

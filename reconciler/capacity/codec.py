@@ -126,6 +126,7 @@ def look_record(look: ObservedCapacity) -> dict[str, Any]:
         ],
         "gaps": [{"cluster": gap.cluster, "what": gap.what, "why": gap.why} for gap in look.gaps],
         "conditions": [condition.text for condition in look.conditions],
+        "leftOut": list(look.left_out),
     }
 
 
@@ -145,6 +146,7 @@ def read_look(record: Mapping[str, Any]) -> ObservedCapacity:
             },
             gaps=tuple(Gap(ClusterName(one["cluster"]), one["what"], one["why"]) for one in record["gaps"]),
             conditions=tuple(Condition(text) for text in record["conditions"]),
+            left_out=tuple(record.get("leftOut", ())),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"cannot be read: {type(error).__name__} {error}") from error

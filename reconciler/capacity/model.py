@@ -107,6 +107,7 @@ class ObservedCapacity:
 
     `unread` says why the remembered state could not be read; then nothing may be written. `bad_messages`
     counts, by message bus, what could not be used; `listened` says for how long each was heard without a break.
+    `left_out` says in words which nodes of a flavor do not count, and why.
     """
 
     now: datetime
@@ -118,6 +119,7 @@ class ObservedCapacity:
     unread: str = ""
     bad_messages: Mapping[str, int] = field(default_factory=dict)
     listened: Mapping[str, timedelta] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
 
 
 def in_order(samples: Iterable[Sample], first: Iterable[SourceKey]) -> tuple[Sample, ...]:

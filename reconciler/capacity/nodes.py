@@ -26,6 +26,7 @@ from reconciler.kueue.reading import (
     is_tolerated,
     pod_amounts,
     quantity_at,
+    taint_text,
 )
 from reconciler.objects import FIELD_MANAGER, ClusterName, Manifest
 from reconciler.quantity import ZERO, Quantity
@@ -43,13 +44,17 @@ OF_ITS_OWN_CLUSTER = "local"
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node as far as it matters here. `other` is what runs on it outside of Kueue."""
+    """A node as far as it matters here. `other` is what runs on it outside of Kueue.
+
+    A node that is not usable is cordoned or not ready.
+    """
 
     name: str
     labels: Mapping[str, str]
     taints: tuple[Manifest, ...]
     allocatable: Amounts
     is_usable: bool = True
+    is_cordoned: bool = False
     other: Amounts = field(default_factory=dict)
 
 
@@ -58,7 +63,7 @@ class Counted:
     """The capacity of each flavor, the nodes of each, and the nodes that belong to none.
 
     `shared` are nodes that also have all labels of other flavors, by the flavor for which they count and these others.
-    `empty` are flavors with labels that no node has.
+    `empty` are flavors with labels that no node has. `left_out` says why nodes of a flavor do not count, by name.
     """
 
     capacities: Mapping[str, Amounts]
@@ -66,6 +71,7 @@ class Counted:
     unmatched: tuple[str, ...]
     shared: Mapping[tuple[str, str], int] = field(default_factory=dict)
     empty: tuple[Flavor, ...] = ()
+    left_out: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 def count(nodes: Iterable[Node], flavors: Iterable[Flavor], others: Iterable[Flavor] = ()) -> Counted:
@@ -95,6 +101,7 @@ def count(nodes: Iterable[Node], flavors: Iterable[Flavor], others: Iterable[Fla
         unmatched,
         _shared(owners, candidates),
         tuple(flavor for flavor in claiming if flavor.node_labels and flavor.name not in matched),
+        {flavor.name: _left_out(matching[flavor.name], flavor) for flavor in wanted},
     )
 
 
@@ -125,6 +132,18 @@ def _bears(node: Node, flavor: Flavor) -> bool:
     return all(is_tolerated(taint, tolerations) for taint in node.taints if is_hard(taint))
 
 
+def _left_out(nodes: Iterable[Node], flavor: Flavor) -> Mapping[str, str]:
+    return {node.name: _why_not(node, flavor) for node in nodes if not _is_counted(node, flavor)}
+
+
+def _why_not(node: Node, flavor: Flavor) -> str:
+    if not node.is_usable:
+        return "cordoned" if node.is_cordoned else "not ready"
+    tolerations = (*flavor.tolerations, *as_tolerations(flavor.node_taints))
+    taints = (taint for taint in node.taints if is_hard(taint) and not is_tolerated(taint, tolerations))
+    return f"taint {', '.join(map(taint_text, taints))}"
+
+
 def _is_counted(node: Node, flavor: Flavor) -> bool:
     return node.is_usable and _bears(node, flavor)
 
@@ -148,12 +167,14 @@ def read_node(node: Mapping[str, Any], other: Mapping[str, Amounts]) -> Node:
     name = as_text(at(node, "metadata", "name"))
     conditions = map(as_map, as_list(at(node, "status", "conditions")))
     is_ready = any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
+    is_cordoned = at(node, "spec", "unschedulable") is True
     return Node(
         name,
         {key: as_text(value) for key, value in as_map(at(node, "metadata", "labels")).items()},
         tuple(map(as_map, as_list(at(node, "spec", "taints")))),
         read_amounts(at(node, "status", "allocatable")),
-        is_usable=is_ready and at(node, "spec", "unschedulable") is not True,
+        is_usable=is_ready and not is_cordoned,
+        is_cordoned=is_cordoned,
         other=other.get(name, {}),
     )
 
@@ -248,6 +269,7 @@ def read_metrics(report: Mapping[str, Any]) -> tuple[Node, ...]:
             tuple(map(as_map, as_list(node.get("taints")))),
             read_amounts(node.get("allocatableResources")),
             is_usable=node.get("unschedulable") is not True,
+            is_cordoned=node.get("unschedulable") is True,
         )
         for node in map(as_map, as_list(at(report, "status", "nodes")))
     )

@@ -3,7 +3,7 @@
 A new source of capacity is read in `_look_at`, for the flavors that `find_sources` lists for it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -84,6 +84,7 @@ class _ObservedCluster:
     flavors: tuple[Mapping[str, Any], ...] = ()
     gaps: tuple[Gap, ...] = ()
     conditions: tuple[Condition, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 def observe_capacity(
@@ -162,6 +163,7 @@ def _look_at(spec: FleetSpec, clients: Ports, sources: Sources, cluster: Cluster
         flavors=flavors,
         gaps=(*gaps, *(gap for part in parts for gap in part.gaps)),
         conditions=tuple(condition for part in parts for condition in part.conditions),
+        left_out=tuple(text for part in parts for text in part.left_out),
     )
 
 
@@ -202,9 +204,19 @@ def _counted(cluster: ClusterName, kind: CapacitySource, nodes: Iterable[Node], 
         labels = ", ".join(f"{key}={value}" for key, value in flavor.node_labels.items())
         conditions += (Condition(f"{cluster}: no node has the labels of flavor {flavor.name} ({labels})"),)
     if counted.unmatched:
-        names = ", ".join(counted.unmatched[:MOST_NAMED]) + (", …" if len(counted.unmatched) > MOST_NAMED else "")
-        conditions += (Condition(f"{cluster}: {len(counted.unmatched)} nodes belong to no flavor: {names}"),)
-    return _ObservedCluster(samples, conditions=conditions)
+        number, names = len(counted.unmatched), _some(counted.unmatched)
+        conditions += (Condition(f"{cluster}: {number} nodes belong to no flavor: {names}"),)
+    left_out = tuple(
+        f"{cluster}: {len(why)} of {len(why) + counted.nodes[flavor]} nodes of flavor {flavor}: "
+        + _some([f"{name} ({reason})" for name, reason in sorted(why.items())])
+        for flavor, why in counted.left_out.items()
+        if why
+    )
+    return _ObservedCluster(samples, conditions=conditions, left_out=left_out)
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:MOST_NAMED]) + (", …" if len(names) > MOST_NAMED else "")
 
 
 def _with_recalled(
@@ -269,6 +281,7 @@ def _summed_up(
         unread=before.kept.problem if before.kept.is_unread else "",
         bad_messages=heard.bad,
         listened=heard.listened,
+        left_out=tuple(text for look in looks.values() for text in look.left_out),
     )
 
 

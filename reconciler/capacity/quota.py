@@ -10,7 +10,7 @@ from reconciler.capacity.message import flavor_name
 from reconciler.capacity.model import CapacityObservation, Entry, Ledger, SourceKey
 from reconciler.kueue.reading import as_list, as_text, at, quantity_at
 from reconciler.objects import ClusterName, Gap, Manifest, Ref
-from reconciler.quantity import ZERO, Amount, Percent, Quantity, scale, split, unit_of
+from reconciler.quantity import ZERO, Amount, Percent, Quantity, scale, short_text, split, unit_of
 from reconciler.snapshot.model import Amounts, Capacities, FlavorKey, Freshness, Pool, PoolKey, Usage
 from reconciler.spec.enums import CapacitySource
 from reconciler.spec.model import Cluster, Flavor, FleetSpec, Queue, QuotaEntry
@@ -189,8 +189,10 @@ def _flavors_of_pool(spec: FleetSpec, place: PoolKey) -> Iterator[FlavorKey]:
 
 
 def _quota_text(flavor: Manifest) -> str:
-    quotas = ((as_text(at(one, "name")), at(one, "nominalQuota")) for one in as_list(at(flavor, "resources")))
-    return ", ".join(f"{name} {quota}" for name, quota in quotas)
+    quotas = (
+        (as_text(at(one, "name")), quantity_at(at(one, "nominalQuota"))) for one in as_list(at(flavor, "resources"))
+    )
+    return ", ".join(f"{name} {short_text(name, quota or ZERO)}" for name, quota in quotas)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """`kfleet get`: the clusters, queues, jobs, pools and tenants of a fleet as they are now."""
 
 import json
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +14,7 @@ import yaml
 
 from reconciler.capacity.view import pool_entries
 from reconciler.cli.options import load_or_stop, source_options, timeout_option
-from reconciler.cli.output import paint, renewed_text
+from reconciler.cli.output import paint, renewed_text, terminal_width
 from reconciler.cli.planning import looking_options, opened, plan_shown
 from reconciler.objects import ClusterName
 from reconciler.pipeline.capacity import ObserveOptions
@@ -254,7 +253,7 @@ def _nothing(view: FleetView, question: GetQuery) -> Iterator[str]:
 def _layout(question: GetQuery) -> Layout:
     """A wide table is for a wide terminal, or for one that scrolls: it is not cut. In a pipe nothing is."""
     is_terminal = sys.stdout.isatty()
-    width = shutil.get_terminal_size().columns if is_terminal and question.output == "text" else None
+    width = terminal_width() if question.output == "text" else None
     return Layout(width, question.has_headers, is_terminal, paint)
 
 

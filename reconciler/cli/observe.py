@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from textwrap import wrap
 from typing import Any
 
 import click
@@ -21,7 +22,7 @@ from reconciler.cli.options import (
     source_options,
     timeout_option,
 )
-from reconciler.cli.output import renewed_text
+from reconciler.cli.output import renewed_text, terminal_width
 from reconciler.cli.planning import observe_for_option, opened, tell_conditions
 from reconciler.errors import ExitCode
 from reconciler.pipeline.capacity import ObserveOptions, listening, read_master_queues
@@ -29,7 +30,7 @@ from reconciler.pipeline.line import observe_and_render
 from reconciler.pipeline.load import Revision, Source
 from reconciler.pipeline.observe import Connections
 from reconciler.pipeline.render import Rendered
-from reconciler.quantity import ZERO
+from reconciler.quantity import ZERO, short_text
 from reconciler.snapshot.model import Amounts
 
 REFRESH = 2.0
@@ -82,7 +83,7 @@ def observe(
     if output == "json":
         click.echo(json.dumps(_record(seen), indent=2))
     else:
-        for line in observed_table(seen):
+        for line in (*observed_table(seen, terminal_width()), *left_out(seen)):
             click.echo(line)
         tell_conditions(seen)
     gaps = (*connections.gaps, *seen.desired.gaps)
@@ -105,7 +106,7 @@ def _watch(revision: Revision, connections: Connections, looking: ObserveOptions
             seen = observe_and_render(revision, connections, replace(looking, buses=buses))
             notices = (f"notice: {condition}" for condition in seen.conditions)
             gaps = (f"gap: {gap}" for gap in (*connections.gaps, *seen.desired.gaps))
-            show("\n".join((*observed_table(seen), *notices, *gaps)))
+            show("\n".join((*observed_table(seen, terminal_width()), *left_out(seen), *notices, *gaps)))
             if seen.snapshot.capacity is not None:
                 looking = replace(looking, kept=Kept(seen.snapshot.capacity.ledger, is_there=True))
             time.sleep(REFRESH)
@@ -124,15 +125,32 @@ def _look_of(seen: Rendered) -> ObservedCapacity:
     return seen.snapshot.capacity or ObservedCapacity(datetime.now(UTC))
 
 
-def observed_table(seen: Rendered) -> Iterator[str]:
+def observed_table(seen: Rendered, width: int | None = None) -> Iterator[str]:
+    """A table; on a terminal that is too narrow for it, a few lines per source instead."""
     look = _look_of(seen)
     if not look.ledger.entries:
         yield "no capacity of this fleet is observed" if seen.snapshot.capacity is None else "nothing was observed yet"
         return
-    rows = [COLUMNS, *(row for entry in look.ledger.entries for row in _rows(seen, entry, look.now))]
+    sources = [[*_rows(seen, entry, look.now)] for entry in look.ledger.entries]
+    rows = [COLUMNS, *(row for of_source in sources for row in of_source)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
+    if width is not None and sum(widths) + 2 * (len(widths) - 1) > width:
+        yield from (line for of_source in sources for line in _block(of_source, width))
+        return
     for row in rows:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _block(rows: list[tuple[str, ...]], width: int) -> Iterator[str]:
+    source, state, age, counted, _ = rows[0]
+    yield f"{source}: {state}, seen {age} ago"
+    for title, text in (("counts as", counted), *(("becomes", row[-1]) for row in rows)):
+        yield from wrap(text, width, initial_indent=f"  {title:<9}  ", subsequent_indent=" " * 13)
+
+
+def left_out(seen: Rendered) -> Iterator[str]:
+    """Nodes of a flavor that do not count, and why."""
+    yield from (f"not counted: {text}" for text in _look_of(seen).left_out)
 
 
 def _rows(seen: Rendered, entry: Entry, now: datetime) -> Iterator[tuple[str, ...]]:
@@ -148,7 +166,7 @@ def shrinking(entry: Entry, now: datetime, delay: timedelta) -> Iterator[str]:
     """To what each resource shrinks, and when; until then the larger amount counts."""
     for name, since in entry.shrink_pending_since.items():
         seconds = max(0, int((since + delay - now).total_seconds()))
-        yield f"{name} shrinks to {entry.shrink_peak.get(name, ZERO)} in {seconds}s"
+        yield f"{name} shrinks to {short_text(name, entry.shrink_peak.get(name, ZERO))} in {seconds}s"
 
 
 def _becomes(seen: Rendered, entry: Entry) -> tuple[str, ...]:
@@ -156,4 +174,4 @@ def _becomes(seen: Rendered, entry: Entry) -> tuple[str, ...]:
 
 
 def _amounts_text(amounts: Amounts) -> str:
-    return ", ".join(f"{name} {amount}" for name, amount in amounts.items()) or "nothing"
+    return ", ".join(f"{name} {short_text(name, amount)}" for name, amount in amounts.items()) or "nothing"

@@ -3,6 +3,7 @@
 import json
 import logging
 import queue
+import shutil
 import signal
 import sys
 import threading
@@ -25,6 +26,11 @@ _OWN = set(logging.makeLogRecord({}).__dict__) | {"message", "taskName"}
 def paint(text: str, style: str) -> str:
     """Add colours for a terminal; click removes them in a pipe."""
     return click.style(text, bold=True) if style == "bold" else click.style(text, fg=style)
+
+
+def terminal_width() -> int | None:
+    """The width of the terminal; None in a pipe or a file, where nothing is cut or wrapped."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 @contextmanager

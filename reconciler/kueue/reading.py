@@ -165,6 +165,11 @@ def is_hard(taint: Mapping[str, Any]) -> bool:
     return taint.get("effect") in HARD_EFFECTS
 
 
+def taint_text(taint: Mapping[str, Any]) -> str:
+    value = f"={taint['value']}" if taint.get("value") else ""
+    return f"{taint.get('key')}{value}:{taint.get('effect')}"
+
+
 def is_tolerated(taint: Mapping[str, Any], tolerations: Iterable[Mapping[str, Any]]) -> bool:
     return any(_tolerates(toleration, taint) for toleration in tolerations)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from reconciler.quantity import NANO, Notation, Quantity
+from reconciler.quantity import Quantity, short_text
 from reconciler.text import Paint, unpainted
 
 UNKNOWN, NOTHING = "?", "-"
@@ -13,8 +13,6 @@ SMALLEST = 6
 # What the last column needs at least before others are left out for it: the first words of a reason.
 LAST = 24
 BAR = 6
-_BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
-_SIZES = ("memory", "ephemeral-storage")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,22 +121,7 @@ def _cut(text: str, width: int) -> str:
 
 
 def amount_text(resource: str, amount: Quantity | None) -> str:
-    """`182Gi`, `45.6`, `500m`: three digits are enough for a person; -o json has the exact amount."""
-    if amount is None:
-        return UNKNOWN
-    if resource in _SIZES or amount.notation is Notation.BINARY:
-        return _binary(amount.nanos / NANO)
-    whole = amount.nanos / NANO
-    if 0 < abs(whole) < 1:
-        return str(Quantity(amount.nanos))
-    return f"{whole:.1f}".removesuffix(".0")
-
-
-def _binary(value: float) -> str:
-    step = 0
-    while abs(value) >= 1024 and step < len(_BINARY) - 1:
-        value, step = value / 1024, step + 1
-    return f"{value:.1f}".removesuffix(".0") + _BINARY[step]
+    return UNKNOWN if amount is None else short_text(resource, amount)
 
 
 def age_text(age: timedelta) -> str:

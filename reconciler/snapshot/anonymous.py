@@ -31,7 +31,12 @@ _TEXTS = ("message", "podSetUpdates")
 
 def anonymous(recording: Recording) -> Recording:
     clusters = {name: _cluster(one) for name, one in recording.clusters.items()}
-    return replace(recording, clusters=clusters)
+    return replace(recording, clusters=clusters, capacity=_capacity(recording.capacity))
+
+
+def _capacity(record: Manifest | None) -> Manifest | None:
+    """The amounts without texts, which name nodes."""
+    return record and {**record, "conditions": [], "leftOut": []}
 
 
 def _cluster(recorded: ClusterRecording) -> ClusterRecording:

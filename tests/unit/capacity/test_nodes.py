@@ -81,6 +81,18 @@ def test_node_that_takes_no_jobs_does_not_count_and_is_not_reported_as_unknown(l
     assert (counted.capacities, counted.unmatched) == ({"gpu": amounts(cpu=0)}, ())
 
 
+def test_node_that_does_not_count_says_why() -> None:
+    nodes = [
+        gpu_node("a"),
+        gpu_node("b", is_usable=False, is_cordoned=True),
+        gpu_node("c", is_usable=False),
+        gpu_node("d", taints=(TAINT, {"key": "soft", "effect": "PreferNoSchedule"})),
+    ]
+    counted = count(nodes, [node_flavor()])
+    assert counted.nodes == {"gpu": 1}
+    assert counted.left_out == {"gpu": {"b": "cordoned", "c": "not ready", "d": "taint gpu=a100:NoSchedule"}}
+
+
 @pytest.mark.parametrize(
     "more",
     [
@@ -126,7 +138,8 @@ def manifest(ready: str = "True", **spec: Any) -> dict[str, Any]:
 def test_node_is_usable_when_it_is_ready_and_takes_pods() -> None:
     assert read_node(manifest(), {}).is_usable
     assert not read_node(manifest(ready="Unknown"), {}).is_usable
-    assert not read_node(manifest(unschedulable=True), {}).is_usable
+    cordoned = read_node(manifest(unschedulable=True), {})
+    assert (cordoned.is_usable, cordoned.is_cordoned) == (False, True)
     assert not read_node({"metadata": {"name": "n"}}, {}).is_usable
 
 

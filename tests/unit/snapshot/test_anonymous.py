@@ -130,3 +130,10 @@ def test_effects_are_the_same_without_names() -> None:
 def test_anonymised_snapshot_can_be_written_and_read() -> None:
     made = anonymous(recording_of(east=LIVE))
     assert unpacked(packed(made, is_packed=True)) == made
+
+
+def test_anonymised_capacity_names_no_node() -> None:
+    texts = {"conditions": ["east: 1 nodes belong to no flavor: n1"], "leftOut": ["east: 1 of 2 nodes: n2 (cordoned)"]}
+    plain = replace(recording_of(east=LIVE), capacity={"kind": "Observations", "sources": [], **texts})
+    assert anonymous(plain).capacity == {"kind": "Observations", "sources": [], "conditions": [], "leftOut": []}
+    assert anonymous(recording_of(east=LIVE)).capacity is None
