@@ -4,12 +4,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any
 
 from reconciler.effects.model import Effects, Impact, QuotaEffect, WorkloadEffect
 from reconciler.errors import ExitCode
 from reconciler.objects import Ref
 from reconciler.plan.model import Action, Change, ClusterOutcome, Plan
+from reconciler.quantity import Quantity, short_text
 from reconciler.text import (
     COMMENT_LIMIT,
     Block,
@@ -220,21 +222,25 @@ def _queue_text(effect: QuotaEffect) -> str:
 
 
 def _numbers(effect: QuotaEffect) -> str:
-    parts = [f"nominal {_step(effect.nominal_before, effect.nominal_after)}"]
+    step = partial(_step, effect.resource)
+    parts = [f"nominal {step(effect.nominal_before, effect.nominal_after)}"]
     if effect.most_before != effect.most_after:
-        parts.append(f"with borrowing {_step(effect.most_before, effect.most_after)}")
+        parts.append(f"with borrowing {step(effect.most_before, effect.most_after)}")
     if effect.lent_before != effect.lent_after:
-        parts.append(f"lends up to {_step(effect.lent_before, effect.lent_after)}")
+        parts.append(f"lends up to {step(effect.lent_before, effect.lent_after)}")
     if effect.free_before != effect.free_after:
-        parts.append(f"fits now {_step(effect.free_before, effect.free_after)}")
-    used = f"{effect.in_use} in use"
+        parts.append(f"fits now {step(effect.free_before, effect.free_after)}")
+    used = f"{short_text(effect.resource, effect.in_use)} in use"
     return ", ".join((*parts, f"{used}, which is more" if effect.is_above else used))
 
 
-def _step(before: object, after: object) -> str:
+def _step(resource: str, before: Quantity | None, after: Quantity | None) -> str:
+    """Short amounts, unless two that differ would look the same."""
+    exact = ["(none)" if amount is None else str(amount) for amount in (before, after)]
+    short = ["(none)" if amount is None else short_text(resource, amount) for amount in (before, after)]
     if before == after:
-        return str(before)
-    return f"{'(none)' if before is None else before} -> {'(none)' if after is None else after}"
+        return short[0]
+    return " -> ".join(exact if short[0] == short[1] else short)
 
 
 def _by_snapshot(taken_at: datetime | None) -> str:

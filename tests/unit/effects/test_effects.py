@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from reconciler.effects.find import find_effects
-from reconciler.effects.model import Effects, Impact, may_have_effects
+from reconciler.effects.model import Effects, Impact, QuotaEffect, may_have_effects
 from reconciler.kueue_config.model import Rollout
 from reconciler.objects import ClusterName, Gap, ref_of
 from reconciler.pipeline.line import guard_disruption
 from reconciler.plan.model import Action, Change, ClusterPlan, Plan, Reason, Refused
+from reconciler.quantity import ZERO, parse
 from reconciler.report.text import effects_lines, effects_markdown
 from reconciler.snapshot.model import ClusterObjects, FleetObjects
 from reconciler.spec.model import FleetSpec
@@ -486,6 +487,38 @@ def test_text_cuts_long_lists_with_a_count() -> None:
     assert "  evicted: and 2 more" in lines
     quota = "  east  a  default  cpu  nominal 99 -> 50, with borrowing 99 -> 50, lends up to 99 -> 50"
     assert lines[-2:] == ["quota", f"{quota}, fits now 75 -> 26, 24 in use"]
+
+
+@pytest.mark.parametrize(
+    ("resource", "before", "after", "want"),
+    [
+        ("memory", "391701017395", "195850508697", "nominal 364.8Gi -> 182.4Gi, 0 in use"),
+        ("cpu", "45600m", "8", "nominal 45.6 -> 8, 0 in use"),
+        ("memory", "195850508697", "195850508698", "nominal 195850508697 -> 195850508698, 0 in use"),
+        ("memory", "195850508697", "195850508697", "nominal 182.4Gi, 0 in use"),
+        ("cpu", None, "8", "nominal (none) -> 8, 0 in use"),
+    ],
+)
+def test_amounts_of_quota_are_short_unless_they_would_look_the_same(
+    resource: str, before: str | None, after: str, want: str
+) -> None:
+    effect = QuotaEffect(
+        cluster=EAST,
+        queue="a",
+        tenants=(),
+        flavor="default",
+        resource=resource,
+        nominal_before=None if before is None else parse(before),
+        nominal_after=parse(after),
+        most_before=ZERO,
+        most_after=ZERO,
+        lent_before=ZERO,
+        lent_after=ZERO,
+        free_before=ZERO,
+        free_after=ZERO,
+        in_use=ZERO,
+    )
+    assert list(effects_lines(Effects(quotas=(effect,))))[-1] == f"  east  a  default  {resource}  {want}"
 
 
 def test_comment_counts_who_loses_and_who_gains() -> None:
