@@ -15,7 +15,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from reconciler.errors import EdgeError, ExitCode, KfleetError, RefusedError
+from reconciler.errors import EdgeError, ExitCode, KfleetError, RefusedError, SpecError
 from reconciler.text import suggest
 
 # The list that `kfleet --help` prints. A command's module has the command's name and is imported only when the command
@@ -144,6 +144,8 @@ def _report(errors: list[KfleetError]) -> int:
     for error in errors:
         if isinstance(error, EdgeError):
             _say(f"{error.where}: {error.problem}", error.hint)
+        elif isinstance(error, SpecError):
+            _say_where(error)
         else:
             _say(str(error))
     is_refused = any(isinstance(error, RefusedError) for error in errors)
@@ -155,6 +157,13 @@ def _flat(group: ExceptionGroup[Exception]) -> list[Exception]:
     for error in group.exceptions:
         found.extend(_flat(error) if isinstance(error, ExceptionGroup) else [error])
     return found
+
+
+def _say_where(error: SpecError) -> None:
+    """As `kfleet validate` prints a finding, so that editors and scripts find the line in the output of any command."""
+    click.echo(f"{error.place}: ", nl=False, err=True)
+    click.secho("error: ", fg="red", bold=True, nl=False, err=True)
+    click.echo(": ".join(filter(None, (error.rule, error.field, error.problem))), err=True)
 
 
 def _say(problem: str, hint: str = "") -> None:

@@ -12,6 +12,7 @@ from reconciler import cli
 from reconciler.errors import ClusterError, EdgeError, KfleetError, RefusedError, SourceLocation, SpecError
 from tests.support import ROOT, Kfleet
 
+PLACE = SourceLocation("fleet/a.yaml", 3)
 CONTACTING = {"apply", "check", "get", "observe", "plan", "preflight", "run", "simulate"}
 CONTACTING |= {"snapshot", "status", "ui", "why"}
 
@@ -57,7 +58,8 @@ def test_closed_pipe_is_not_an_error() -> None:
 @pytest.mark.parametrize(
     ("error", "code", "message"),
     [
-        (SpecError(SourceLocation("fleet/a.yaml", 3), "spec.x", "wrong"), 1, "error: fleet/a.yaml:3: spec.x: wrong\n"),
+        (SpecError(PLACE, "spec.x", "wrong"), 1, "fleet/a.yaml:3: error: spec.x: wrong\n"),
+        (SpecError(PLACE, "spec.x", "wrong", "KF202"), 1, "fleet/a.yaml:3: error: KF202: spec.x: wrong\n"),
         (RefusedError("too many deletes"), 3, "error: too many deletes\n"),
         (ClusterError("east", "no answer in time"), 1, "error: east: no answer in time\n"),
         (EdgeError("disk", "full", "make room\nor move"), 1, "error: disk: full\nhint:  make room\n       or move\n"),
