@@ -18,6 +18,7 @@ from reconciler.cli.explain_words import (
     type_of,
 )
 from reconciler.errors import KfleetError
+from reconciler.kueue.kinds import KINDS as NATIVE_KINDS
 from reconciler.spec.schema import FILES, schema_folder
 from reconciler.text import quote_value, suggest
 
@@ -98,7 +99,8 @@ def _find_kind(word: str) -> str:
         if word.lower() in {kind.lower(), f"{kind.lower()}s"}:
             return kind
     kinds = [kind.lower() for kind in FILES]
-    raise KfleetError(f"{quote_value(word)}: no such kind{_instead(word, kinds)}")
+    instead = suggest(word, [*kinds, *(kind.name.lower() for kind in NATIVE_KINDS)]) or _instead(word, kinds)
+    raise KfleetError(f"{quote_value(word)}: no such kind{instead}")
 
 
 def _descend(parent: Field, words: list[str]) -> Field:

@@ -131,11 +131,12 @@ def check_cluster_names(view: View) -> Iterator[Remark]:
                 yield _no_cluster(view, noun.document, (*NAMES, number), name)
     for entry in _sent(view):
         for word in _unknown_targets(view, entry.targets):
-            yield _no_cluster(view, entry.document, TARGETS, word)
+            yield _no_cluster(view, entry.document, TARGETS, word, GROUP_WORDS)
 
 
-def _no_cluster(view: View, document: Document, path: FieldPath, name: str) -> Remark:
-    return misnamed(Remark("KF003", document, path, f"there is no Cluster {name!r}"), name, view.clusters)
+def _no_cluster(view: View, document: Document, path: FieldPath, name: str, words: tuple[str, ...] = ()) -> Remark:
+    remark = Remark("KF003", document, path, f"there is no Cluster {name!r}")
+    return misnamed(remark, name, (*view.clusters, *words))
 
 
 def _sent(view: View) -> tuple[NativeObject | MasterQueue, ...]:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from pathlib import PurePosixPath
 from typing import TypeVar
 
 from reconciler.errors import SourceLocation, SpecError
@@ -15,11 +16,12 @@ from reconciler.spec.nats import read_master_queue
 from reconciler.spec.places import FOLLOWERS, check_folders, with_folder_targets, with_followers
 from reconciler.spec.schema import FILES, check_schema
 from reconciler.spec.selectors import ANNOTATION, LINT_IGNORE, check_metadata, read_ignores, read_targets
-from reconciler.spec.yaml_reader import read_documents
+from reconciler.spec.yaml_reader import NO_TEMPLATES, TEMPLATE, read_documents
 from reconciler.text import quote_value, suggest
 
 KFLEET_GROUP = "kfleet.dev"
 MASTERQUEUE_GROUP = "vk.io"
+KUSTOMIZATION = "a Kustomization is not an object of a cluster: move it out of the fleet's folder, and use overlays/"
 
 # The rules of docs/lint.md for what cannot be read.
 YAML, IDENTITY, SCHEMA, METADATA = "KF200", "KF201", "KF202", "KF203"
@@ -37,12 +39,17 @@ def check_identity(document: Document) -> list[SpecError]:
         if not text
     ]
     if missing:
-        return missing
+        return [document.error((), KUSTOMIZATION)] if _is_kustomization_file(document) else missing
     if document.group == KFLEET_GROUP:
         return _check_own(document)
     if is_master_queue(document):
         return []
     return _check_native(document)
+
+
+def _is_kustomization_file(document: Document) -> bool:
+    """Such a file needs no apiVersion and no kind."""
+    return PurePosixPath(document.path).stem.lower() == "kustomization"
 
 
 def is_own(document: Document) -> bool:
@@ -86,8 +93,7 @@ def _check_native(document: Document) -> list[SpecError]:
     if document.kind == "List":
         return [document.error(("items",), "is not a list of objects")]
     if document.group == "kustomize.config.k8s.io":
-        problem = "a Kustomization is not an object of a cluster: move it out of the fleet's folder, and use overlays/"
-        return [document.error(("kind",), problem)]
+        return [document.error(("kind",), KUSTOMIZATION)]
     if "/" not in document.api_version and document.api_version != "v1":
         problem = f"{quote_value(document.api_version)} is not v1 or group/version"
         return [document.error(("apiVersion",), problem)]
@@ -104,6 +110,8 @@ def _name_problems(manifest: Manifest) -> list[str]:
         return ["is required"]
     if not isinstance(name, str):
         return [f"{quote_value(name)} is not a string: put it in quotes"]
+    if TEMPLATE in name:
+        return [f"{quote_value(name)}: {NO_TEMPLATES}"]
     if not _OBJECT_NAME.fullmatch(name) or len(name) > 253:
         return [f"{quote_value(name)} is not a valid object name"]
     return []

@@ -234,9 +234,15 @@ def _check_order(covered: Any, quotas: Any, path: str) -> Findings:
         name = at(quota, "name")
         if isinstance(name, str) and isinstance(wanted, str) and name != wanted:
             problem = f"{name!r} is in the position of {wanted!r} in coveredResources"
-            yield RuleViolation(
-                "KF124", f"{path}.resources[{number}].name", problem, f"keep the order {_shown(covered)}"
-            )
+            yield RuleViolation("KF124", f"{path}.resources[{number}].name", problem, _same_order(covered, quotas))
+
+
+def _same_order(covered: Any, quotas: Any) -> str:
+    given = [at(quota, "name") for quota in quotas]
+    here, there = [one for one in given if one not in covered], [one for one in covered if one not in given]
+    if here and there:
+        return f"{_shown(there)} is only in coveredResources, {_shown(here)} only here: give both the same name"
+    return f"keep the order {_shown(covered)}"
 
 
 def _missing_quota(covered: Any, quotas: Any) -> str:

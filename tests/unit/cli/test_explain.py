@@ -150,6 +150,7 @@ def test_explain_json_alone_holds_every_kind(capsys: pytest.CaptureFixture[str])
     ("what", "problem"),
     [
         ("flavr", "'flavr': no such kind; did you mean flavor?"),
+        ("cohrt", "'cohrt': no such kind; did you mean cohort?"),
         (
             "xyz.spec",
             "'xyz': no such kind; there are: fleet, cluster, flavor, queue, tenant, overlay, masterqueue",

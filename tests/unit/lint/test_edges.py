@@ -131,6 +131,8 @@ def test_targets_name_clusters_that_exist() -> None:
     (finding,) = find(WEST + native)
     assert finding.problem == "there is no Cluster 'wets'; did you mean west?"
     assert finding.field == 'metadata.annotations["kfleet.dev/clusters"]'
+    (finding,) = find(WEST + native.replace("east,wets", "worker"))
+    assert finding.problem == "there is no Cluster 'worker'; did you mean workers?"
 
 
 def test_namespace_of_which_only_the_name_is_known_is_not_checked_by_labels() -> None:
@@ -242,3 +244,12 @@ def test_metadata_of_an_object_of_another_group_is_checked_too(metadata: str, ru
     (found,) = find(text)
     assert (found.rule, found.severity) == (rule, Severity.ERROR)
     assert found.field.startswith("metadata.") and found.place.line > 4
+
+
+def test_resource_that_is_mistyped_in_one_of_two_places_is_not_a_matter_of_order() -> None:
+    group = "{coveredResources: [cpu, memroy], flavors: [{name: cpu, resources: [%s]}]}"
+    quotas = ", ".join(f"{{name: {name}, nominalQuota: 1}}" for name in ("cpu", "memory"))
+    found = find(f"kind: ClusterQueue\nspec:\n  namespaceSelector: {{}}\n  resourceGroups: [{group % quotas}]\n")
+    assert [one.hint for one in found if one.rule == "KF124"] == [
+        "memroy is only in coveredResources, memory only here: give both the same name"
+    ]

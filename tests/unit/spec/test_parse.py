@@ -280,6 +280,10 @@ def test_lint_rules_are_ignored_with_a_reason() -> None:
         ),
         ([namespace_text(None, "n"), HUB], "fleet/doc0.yaml:3: metadata.name: false is not a string: put it in quotes"),
         (
+            ["apiVersion: v1\nkind: X\nmetadata: {name: '{{ .Release.Name }}'}\n", HUB],
+            "fleet/doc0.yaml:3: metadata.name: '{{ .Release.Name }}': templates ({{ … }}) are not supported",
+        ),
+        (
             ["apiVersion: v1\nkind: X\nmetadata: {name: x, namespace: y}\n", HUB],
             "fleet/doc0.yaml:3: metadata.namespace: true is not a string: put it in quotes",
         ),
@@ -313,6 +317,11 @@ def test_lint_rule_is_not_ignored_without_a_reason(ignore: str, problem: str) ->
 
 def test_fleet_without_a_fleet_document_is_named() -> None:
     assert problems(files(fleet__a=HUB)) == ["fleet: there is no Fleet document: exactly one is required"]
+
+
+def test_kustomization_without_a_kind_is_named_as_what_it_is() -> None:
+    (found,) = problems(files(fleet__fleet=f"{FLEET}---\n{HUB}", fleet__kustomization="resources: [queues.yaml]\n"))
+    assert found.startswith("fleet/kustomization.yaml:1: a Kustomization is not an object of a cluster")
 
 
 def test_same_native_object_may_go_to_different_clusters() -> None:
