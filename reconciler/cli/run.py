@@ -1,6 +1,7 @@
 """`kfleet run`: the controller, which reconciles the clusters continuously."""
 
 import gc
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -14,6 +15,7 @@ from reconciler.controller.loop import RunSettings, run_loop
 from reconciler.controller.revisions import Trust
 from reconciler.pipeline.load import Source
 
+log = logging.getLogger(__name__)
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
@@ -124,5 +126,5 @@ def run(
         commit_status=commit_status,
         forge=forge,
     )
-    run_loop(settings, stop, lambda port: click.echo(f"listening on port {port}", err=True))
+    run_loop(settings, stop, lambda port: log.info("listening", extra={"port": port}))
     return 0

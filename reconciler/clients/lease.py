@@ -194,7 +194,7 @@ def _refusal(client: ClusterClient, name: LeaseName, lease: Manifest) -> Refused
     since = _read_time((lease.get("spec") or {}).get("acquireTime"))
     return RefusedError(
         f"{client.cluster}/Lease/{name.namespace}/{name.name}: held by {_shown(lease)[0]} since "
-        f"{since:%Y-%m-%d %H:%M:%S} UTC; wait until it is done "
+        f"{since:%Y-%m-%d %H:%M:%S} UTC; wait until it is done, or stop it if it is kfleet run "
         f"(a dead holder loses it {_seconds(lease)} s after its last renewal)"
     )
 

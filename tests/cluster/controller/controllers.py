@@ -35,7 +35,8 @@ class Controller:
         )
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
-        eventually(lambda: self.port)
+        eventually(lambda: self.said("listening"))
+        self.port = self.said("listening")[0]["port"]
 
     def _read(self) -> None:
         assert self.process.stderr is not None
@@ -46,8 +47,6 @@ class Controller:
         for line in stream:
             if line.startswith("{"):
                 self.lines.append(json.loads(line))
-            elif line.startswith("listening on port"):
-                self.port = int(line.split()[-1])
             else:
                 self.lines.append({"message": line.rstrip()})
 

@@ -28,6 +28,7 @@ def test_run_follows_commits(live_fleet: LiveFleet, start: StartController) -> N
     assert live_fleet.plan().code == 0
     assert controller.stop() == 0
     assert controller.said("stopped")
+    assert all("level" in line for line in controller.lines), "a line of the log is not JSON"
 
 
 def test_run_mends_drift_without_waiting_for_its_interval(live_fleet: LiveFleet, start: StartController) -> None:
