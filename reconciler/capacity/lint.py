@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from reconciler.kueue.reading import at, is_reserved
 from reconciler.kueue.structure import problem_of_name
-from reconciler.lint.model import Remark, Rule, Severity, View
+from reconciler.lint.model import Remark, Rule, Severity, View, missing_flavor
 from reconciler.spec.files import Document, FieldPath
 from reconciler.spec.nats import (
     NOMINAL_DEFAULTS,
@@ -231,5 +231,5 @@ def check_local_flavors(view: View) -> Iterator[Remark]:
             for cluster in clusters if flavor.is_local else ():
                 if ("", flavor.name) not in view.of(cluster.name, "ResourceFlavor"):
                     path = ("spec", "flavors", number, "localFlavor")
-                    problem = f"there is no ResourceFlavor {flavor.name!r} in the fleet"
-                    yield Remark("KF033", master.document, path, problem, cluster=cluster.name)
+                    problem, hint = missing_flavor(view, flavor.name)
+                    yield Remark("KF033", master.document, path, problem, hint, cluster=cluster.name)

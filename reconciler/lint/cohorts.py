@@ -30,6 +30,7 @@ from reconciler.lint.model import (
     is_native,
     listed,
     misnamed,
+    missing_flavor,
 )
 from reconciler.objects import ClusterName
 from reconciler.quantity import ZERO
@@ -175,8 +176,8 @@ def check_flavors(view: View) -> Iterator[Remark]:
         known = view.of(entry.ref.cluster, "ResourceFlavor")
         for flavor, path in flavors_of(entry).items() if is_native(entry) else ():
             if flavor and ("", flavor) not in known and not _is_of_pool(view, flavor):
-                problem = f"there is no ResourceFlavor {flavor!r} in the fleet"
-                yield misnamed(about(entry, "KF033", path, problem), flavor, [name for _, name in known])
+                remark = about(entry, "KF033", path, *missing_flavor(view, flavor))
+                yield misnamed(remark, flavor, [name for _, name in known])
 
 
 def _is_of_pool(view: View, flavor: str) -> bool:

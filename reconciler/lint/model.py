@@ -268,6 +268,15 @@ def listed(names: Sequence[str]) -> str:
     return shown if len(names) <= MOST_CLUSTERS_NAMED else f"{shown} and {len(names) - MOST_CLUSTERS_NAMED} more"
 
 
+def missing_flavor(view: View, flavor: str) -> tuple[str, str]:
+    """The problem of a flavor that a cluster lacks, and what to do: other clusters may have it."""
+    others = [name for name in view.clusters if ("", flavor) in view.of(name, "ResourceFlavor")]
+    if others:
+        return f"there is no ResourceFlavor {flavor!r}", f"{listed(others)} has it: add this cluster to its clusters"
+    hint = "add a Flavor or a native ResourceFlavor of this name, unless another tool makes it"
+    return f"there is no ResourceFlavor {flavor!r} in the fleet", hint
+
+
 def typed_field(entry: DesiredObject, path: FieldPath) -> FieldPath:
     """The field of the document that a field of its object comes from; empty if it was not typed."""
     kinds = (entry.document.kind, entry.ref.kind)

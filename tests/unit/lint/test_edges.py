@@ -253,3 +253,16 @@ def test_resource_that_is_mistyped_in_one_of_two_places_is_not_a_matter_of_order
     assert [one.hint for one in found if one.rule == "KF124"] == [
         "memroy is only in coveredResources, memory only here: give both the same name"
     ]
+
+
+def test_flavor_that_only_another_cluster_has_says_which() -> None:
+    text = """\
+kind: ClusterQueue
+metadata: {name: own, annotations: {kfleet.dev/clusters: manager}}
+spec:
+  namespaceSelector: {}
+  resourceGroups: [{coveredResources: [cpu], flavors: [{name: cpu, resources: [{name: cpu, nominalQuota: 1}]}]}]
+"""
+    (found,) = [one for one in find(text) if one.rule == "KF033"]
+    assert found.problem == "there is no ResourceFlavor 'cpu' (on hub)"
+    assert found.hint.endswith(" has it: add this cluster to its clusters")

@@ -55,6 +55,7 @@ spec:
 """
     (finding,) = find(local)
     assert (finding.rule, finding.field) == ("KF033", "spec.flavors[0].localFlavor")
+    assert finding.hint == "add a Flavor or a native ResourceFlavor of this name, unless another tool makes it"
 
 
 def test_master_queue_without_a_spec_is_silent() -> None:
