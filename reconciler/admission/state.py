@@ -190,6 +190,9 @@ def _unseen_flavors(desired: Desired, cluster: Cluster) -> Iterator[str]:
 
 
 def _made_of_pools(spec: FleetSpec) -> Iterator[str]:
+    """MasterQueues of local flavors alone have the quota that is written in git."""
     for master in spec.master_queues:
+        if all(flavor.nats is None for flavor in master.flavors):
+            continue
         yield master.name
         yield from (lending.queue for flavor in master.flavors for lending in flavor.lend_to)

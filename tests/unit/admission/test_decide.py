@@ -30,6 +30,7 @@ from tests.builders import (
     pod_spec,
     queue,
     quota,
+    resource_flavor,
     tenant,
 )
 from tests.unit.admission.answers import FLAVOR, QUEUE, SENT, TENANT, answer, checked, research_queue, state_of
@@ -295,6 +296,20 @@ def test_queue_that_is_made_of_pools_is_unknown_offline() -> None:
     )
     found = answer(job("a", ONE, queue="pools"), state_of(local_queue("pools", "jobs", "pools"), master), "hub")
     assert (found.verdict, reasons(found)) == (Verdict.UNKNOWN, [AdmissionReason.NOT_SEEN])
+
+
+@pytest.mark.parametrize(
+    ("name", "cpu", "verdict"),
+    [("pools", "4", Verdict.ADMITTED), ("guests", "2", Verdict.ADMITTED), ("guests", "3", Verdict.NEVER)],
+)
+def test_queue_of_local_flavors_is_known_offline(name: str, cpu: str, verdict: Verdict) -> None:
+    master = (
+        "apiVersion: vk.io/v1\nkind: MasterQueue\nmetadata: {name: pools}\nspec:\n  template: {cohort: c}\n"
+        "  flavors:\n  - name: cpu\n    localFlavor: {}\n    nominalQuota: {cpu: 4}\n"
+        "    canLendTo: [{queue: guests, lendingLimit: {cpu: 2}}]\n"
+    )
+    fleet = state_of(resource_flavor("cpu"), local_queue(name, "jobs", name), master)
+    assert answer(job("a", pod_spec(asking(cpu=cpu)), queue=name), fleet, "hub").verdict is verdict
 
 
 def test_namespace_whose_labels_are_unknown_is_unknown_offline() -> None:
