@@ -1,8 +1,9 @@
-"""KF079 to KF090, KF098: MasterQueues, and known defects of kueue-nats, the controller they were written for."""
+"""KF079 to KF090, KF098, KF211: MasterQueues, and known defects of kueue-nats, which they were written for."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
+from typing import Any
 
 from reconciler.kueue.reading import at, is_reserved
 from reconciler.kueue.structure import problem_of_name
@@ -18,6 +19,8 @@ from reconciler.spec.nats import (
     has_login,
     logins_of,
 )
+from reconciler.spec.schema import Schema, load_schema
+from reconciler.text import suggest
 
 PUBLISHING_PERIOD = 30
 SHORTEST_TIMEOUT = timedelta(seconds=2 * PUBLISHING_PERIOD + 5)
@@ -104,18 +107,48 @@ RULES = (
         "one way to log in to the servers of a bus",
         "there is one connection to them: one of two logins would serve both, and may hear nothing for the other",
     ),
+    Rule(
+        "KF211",
+        Severity.WARNING,
+        "MasterQueue has no unknown field",
+        "its CRD drops the field without a word, and the setting is lost",
+    ),
 )
 
 
 def check_master_queues(view: View) -> Iterator[Remark]:
     for master in view.spec.master_queues:
         yield from _check_template(master)
+        yield from _check_fields(master.document)
         for number, flavor in enumerate(master.flavors):
             path = ("spec", "flavors", number)
             yield from _check_flavor(master, flavor, path)
             yield from _check_lending(master, flavor, path)
             if flavor.nats is not None:
                 yield from _check_nats(master, flavor, flavor.nats, (*path, "natsFlavor"))
+
+
+def _check_fields(document: Document) -> Iterator[Remark]:
+    schema = load_schema(document.kind)["properties"]["spec"]
+    for path, known in unknown_fields(schema, document.value.get("spec"), ("spec",)):
+        name = str(path[-1])
+        problem = f"unknown field, which has no effect{suggest(name, known)}"
+        yield Remark("KF211", document, path, problem, f"allowed: {', '.join(sorted(known))}")
+
+
+def unknown_fields(schema: Schema, value: Any, path: FieldPath) -> Iterator[tuple[FieldPath, Iterable[str]]]:
+    """Return the path of each field that a schema does not name where it names any, with those that it names."""
+    if isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from unknown_fields(schema.get("items", {}), item, (*path, number))
+    known = schema.get("properties", {})
+    if not isinstance(value, dict) or not known or "additionalProperties" in schema:
+        return
+    for name, content in value.items():
+        if name in known:
+            yield from unknown_fields(known[name], content, (*path, name))
+        else:
+            yield (*path, name), known
 
 
 def _check_template(master: MasterQueue) -> Iterator[Remark]:

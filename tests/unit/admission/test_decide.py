@@ -477,7 +477,7 @@ def test_capacity_of_workers_that_was_not_observed_is_unknown_on_the_manager_too
     found = answer(research_job(ONE), state_of(seen, research_queue(dispatch="multikueue"), TENANT))
     assert found.verdict is Verdict.UNKNOWN
     assert found.issues[0].problem.endswith("its capacity is the sum of workers that were not observed")
-    assert found.remedies == (), "nobody knows how much is missing of what was not observed"
+    assert found.remedies == (), "how much is missing of what was not observed is not known"
 
 
 def test_job_that_a_worker_admits_in_part_starts_with_the_pods_that_this_worker_has_room_for(

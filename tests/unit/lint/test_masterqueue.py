@@ -102,3 +102,26 @@ def test_connector_with_a_server_that_the_login_does_not_name_is_an_error() -> N
     assert rules_of(fleet + master(connector="nats://known")) == set()
     (finding,) = find(fleet + master(connector="nats://known,nats://evil"))
     assert finding.rule == "KF098" and finding.problem.endswith("not for evil:4222")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "field", "problem"),
+    [
+        ("cohort: pools", "cohort: pools, preemtion: {}", "spec.template.preemtion", "; did you mean preemption?"),
+        ("nominalQuota", "nominalQouta", "spec.flavors[0].nominalQouta", "; did you mean nominalQuota?"),
+        ("flavors:", "extra: 1\n  flavors:", "spec.extra", ""),
+    ],
+)
+def test_field_that_the_crd_would_drop_is_named(old: str, new: str, field: str, problem: str) -> None:
+    master = """\
+apiVersion: vk.io/v1
+kind: MasterQueue
+metadata: {name: pools}
+spec:
+  template: {cohort: pools}
+  flavors:
+  - {name: cpu, localFlavor: {any: thing}, nominalQuota: {cpu: 8, example.org/anything: 1}}
+"""
+    assert "KF211" not in rules_of(master)
+    (found,) = [one for one in find(master.replace(old, new)) if one.rule == "KF211"]
+    assert (found.field, found.problem) == (field, f"unknown field, which has no effect{problem}")
