@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import click
 
 from reconciler.cli.options import commit_options, load_or_stop, quiet_option, source_options, timeout_option
-from reconciler.cli.output import paint, verbose_option
+from reconciler.cli.output import paint, terminal_width, verbose_option
 from reconciler.cli.planning import opened, plan_shown
 from reconciler.errors import ExitCode
 from reconciler.multikueue.model import SeenCredential
@@ -21,10 +21,13 @@ from reconciler.pipeline.load import Source, committed
 from reconciler.pipeline.observe import connect
 from reconciler.pipeline.render import Rendered
 from reconciler.plan.record import tokens_only
+from reconciler.report.tables import Cell, Layout, Table, table_lines
 from reconciler.report.text import apply_exit_code, outcome_text, plan_text
 from reconciler.spec.model import Cluster, FleetSpec
 
 COLUMNS = ("worker", "secret", "account", "issued", "expires", "renewal", "accepted")
+# What a narrow terminal does without, in this order; -o json has everything.
+OPTIONAL = ("ACCOUNT", "SECRET", "ISSUED", "RENEWAL")
 _ACCEPTED = {True: "yes", False: "no", None: "unknown"}
 
 
@@ -57,7 +60,8 @@ def list_credentials(source: Source, timeout: float, output: str) -> int:
     if output == "json":
         click.echo(json.dumps({"credentials": rows}, indent=2))
     else:
-        click.echo("\n".join(_table(rows)) if rows else "no queue of the fleet is dispatched by MultiKueue")
+        lines = credentials_table(rows, terminal_width())
+        click.echo("\n".join(lines) if rows else "no queue of the fleet is dispatched by MultiKueue")
     gaps = (*rendered.desired.gaps, *connections.gaps)
     for gap in gaps:
         click.secho(f"gap: {gap}", fg="yellow", err=True)
@@ -139,7 +143,7 @@ def _time(moment: datetime | None) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ") if moment else ""
 
 
-def _table(rows: list[dict[str, str]]) -> Iterator[str]:
-    widths = {column: max(len(column), *(len(row[column]) for row in rows)) for column in COLUMNS}
-    for row in ({column: column.upper() for column in COLUMNS}, *rows):
-        yield "  ".join(row[column].ljust(widths[column]) for column in COLUMNS).rstrip()
+def credentials_table(rows: list[dict[str, str]], width: int | None = None) -> Iterator[str]:
+    cells = tuple(tuple(Cell(row[column]) for column in COLUMNS) for row in rows)
+    columns = tuple(column.upper() for column in COLUMNS)
+    yield from table_lines(Table(columns, cells, OPTIONAL), Layout(width))
