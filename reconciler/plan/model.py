@@ -41,6 +41,7 @@ class Reason(StrEnum):
     GOING = "no longer in the fleet, and is being deleted"
     SUSPENDED = "the fleet or the cluster is suspended"
     LEAVING = "is removed when nothing runs there any longer"
+    RELEASING = "is released, and not deleted, when nothing runs there any longer"
     MOVED = "its worker is not the same cluster as before"
     BLOCKED = "refers to an object that is refused"
     WRITTEN_BACK = "another field manager reverts every write"

@@ -96,7 +96,8 @@ def _waiting(ref: Ref, live: Manifest, view: ClusterView, leaving: Leaving | Non
         return None
     is_way_in = ref.kind == "LocalQueue" and at(live, "spec", "clusterQueue") in leaving.queues
     is_needed = leaving.is_whole or is_way_in or is_login(ref, view.set_name.fleet) or _is_serving(ref, leaving)
-    return pruned(ref, live, Action.HOLD, Reason.LEAVING) if is_needed else None
+    reason = Reason.RELEASING if ref.kind in RELEASED_KINDS else Reason.LEAVING
+    return pruned(ref, live, Action.HOLD, reason) if is_needed else None
 
 
 def _with_removals(
