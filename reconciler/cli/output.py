@@ -16,6 +16,7 @@ from typing import Any
 
 import click
 
+from reconciler.errors import ExitCode
 from reconciler.objects import ClusterName
 from reconciler.plan.model import Outcome, Plan, Tell
 
@@ -55,6 +56,16 @@ def shown_work(*, is_verbose: bool) -> Iterator[Report]:
 
 @contextmanager
 def renewed_text() -> Iterator[Callable[[str], None]]:
+    """Show text after text until a user interrupts it, which is how a watch ends and not an error."""
+    try:
+        with _renewing() as show:
+            yield show
+    except KeyboardInterrupt:
+        raise click.exceptions.Exit(ExitCode.INTERRUPTED) from None
+
+
+@contextmanager
+def _renewing() -> Iterator[Callable[[str], None]]:
     """Replace the previous text on a terminal; append in a pipe or a file."""
     if not sys.stdout.isatty():
         yield click.echo

@@ -2,9 +2,13 @@
 
 from datetime import UTC, datetime, timedelta
 
+import click
+import pytest
+
 from reconciler.capacity.model import ObservedCapacity
-from reconciler.cli.output import count_changes
+from reconciler.cli.output import count_changes, renewed_text
 from reconciler.cli.planning import listened_to
+from reconciler.errors import ExitCode
 from reconciler.objects import ClusterName, Ref
 from reconciler.pipeline.capacity import ObserveOptions
 from reconciler.plan.model import Action, Change, ClusterPlan, Outcome, Plan, Reason
@@ -35,3 +39,14 @@ def test_bus_that_is_listened_to_has_a_line_of_its_own() -> None:
     assert listened_to(spec, ObserveOptions(timedelta())) == ()
     assert listened_to(spec, ObserveOptions(recorded=ObservedCapacity(datetime.now(UTC)))) == ()
     assert listened_to(spec_of(), ObserveOptions()) == ()
+
+
+def test_interrupt_ends_a_watch_without_a_message() -> None:
+    def interrupted() -> None:
+        with renewed_text() as show:
+            show("a table")
+            raise KeyboardInterrupt
+
+    with pytest.raises(click.exceptions.Exit) as raised:
+        interrupted()
+    assert raised.value.exit_code == ExitCode.INTERRUPTED
