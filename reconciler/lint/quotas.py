@@ -169,7 +169,9 @@ def _check_capacity(
     if wanted > usable and shares <= 1:
         less = f" less a headroom of {headroom}" if headroom.fraction else ""
         problem = f"the queues get {wanted} {name} of flavor {flavor.name}, but its capacity is {usable}{less}"
-        yield _at_last(claims, "KF022", name, cluster, problem)
+        remark = _at_last(claims, "KF022", name, cluster, problem)
+        is_listed = name in flavor.capacity.resources
+        yield remark if is_listed else misnamed(remark, name, (*flavor.capacity.resources, *USUAL_RESOURCES))
 
 
 def _check_is_listed(flavor: Flavor, name: str, claims: list[Claim]) -> Iterator[Remark]:

@@ -163,3 +163,8 @@ def test_share_of_an_unknown_resource_suggests_the_one_that_is_meant() -> None:
     (found,) = (one for one in find(text) if one.rule == "KF029")
     assert found.problem.endswith("has no memry; did you mean memory?")
     assert found.hint == "its capacity has cpu, memory; add memry there if it is another resource"
+
+
+def test_amount_of_an_unknown_resource_suggests_the_one_that_is_meant() -> None:
+    (found,) = (one for one in find(science_queue({"cqu": "5"}), COHORT) if one.rule == "KF022")
+    assert found.problem == "the queues get 5 cqu of flavor cpu, but its capacity is 0 (on east); did you mean cpu?"
