@@ -17,11 +17,11 @@ from reconciler.clients.kubeconfig import parse_kubeconfig
 from reconciler.decoding import MAX_DEPTH, MAX_UNPACKED, load_json, load_yaml, unpacked
 from reconciler.errors import ClusterError
 from reconciler.kueue.configuration import ConfigurationError, read_configuration
-from reconciler.multikueue.token import KEY, read_credential
+from reconciler.multikueue.model import KEY, read_credential
 from reconciler.objects import ClusterName
 from reconciler.snapshot.masking import MASKED, masked_token
 from reconciler.spec.files import read_source
-from reconciler.state.cluster_memory import read_address, read_uid
+from reconciler.state.applyset import read_address, read_uid
 
 DEEP = "[" * 100_000 + "]" * 100_000
 # Seven lists, each of them ten times the one before.

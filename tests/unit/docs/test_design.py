@@ -28,5 +28,5 @@ def test_design_and_contributing_name_all_packages_of_each_sort() -> None:
     (outer,) = re.findall(r"the outer packages \((`.*?)\)", DESIGN, re.DOTALL)
     assert set(re.findall(r"`(\w+)`", outer)) == OUTER
     tour = (ROOT / "CONTRIBUTING.md").read_text().partition("## Tour\n")[2].partition("\n## ")[0]
-    nouns = {"errors", "objects", "quantity", "text"}
+    nouns = {"decoding", "errors", "objects", "quantity", "text"}
     assert (ENGINE | FEATURES | OUTER) - nouns - set(re.findall(r"`(\w+)`", tour)) == set()

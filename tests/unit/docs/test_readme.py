@@ -17,8 +17,8 @@ def test_readme_says_why_in_a_table_before_it_says_how() -> None:
     assert rest.index("kfleet validate") < rest.index("make demo")
 
 
-def test_first_four_commands_of_readme_need_no_cluster() -> None:
-    first = README.partition("pipx install .\n")[2].partition("kfleet init")[0]
+def test_four_commands_of_readme_need_no_cluster() -> None:
+    first = README.partition("pipx install .\n")[2].partition("kfleet doctor")[0]
     assert [line.split()[1] for line in first.splitlines()] == ["validate", "render", "explain", "check"]
 
 
