@@ -82,10 +82,9 @@ class Walk:
     def least_quota(self, cluster: str, queue: str, runs_on: RunsOn) -> float:
         """What the nodes carry of the workers that every commit so far wanted, and of those with jobs of the queue.
 
-        Where a flavor got another name, a queue has less of the new one until the jobs with the old one have ended;
-        on a manager of MultiKueue no quota depends on it.
+        Where a flavor got another name, a queue has less of the new one until the jobs with the old one have ended.
         """
-        if self.is_renaming and (cluster != MANAGER or self.is_downsynced):
+        if self.is_renaming:
             return 0
         counted = [worker for worker in WORKERS if self._is_counted(worker, queue, runs_on)]
         if queue == LOCAL:
