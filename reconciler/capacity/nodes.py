@@ -96,12 +96,12 @@ def count(nodes: Iterable[Node], flavors: Iterable[Flavor], others: Iterable[Fla
     unmatched = tuple(sorted(name for name, owner in owners.items() if owner is None))
     matched = {flavor.name for found in candidates.values() for flavor in found}
     return Counted(
-        capacities,
-        {name: len(found) for name, found in usable.items()},
-        unmatched,
-        _shared(owners, candidates),
-        tuple(flavor for flavor in claiming if flavor.node_labels and flavor.name not in matched),
-        {flavor.name: _left_out(matching[flavor.name], flavor) for flavor in wanted},
+        capacities=capacities,
+        nodes={name: len(found) for name, found in usable.items()},
+        unmatched=unmatched,
+        shared=_shared(owners, candidates),
+        empty=tuple(flavor for flavor in claiming if flavor.node_labels and flavor.name not in matched),
+        left_out={flavor.name: _left_out(matching[flavor.name], flavor) for flavor in wanted},
     )
 
 

@@ -14,13 +14,10 @@ from urllib.parse import urlencode
 
 import orjson
 
-from reconciler.clients.connection import (
+from reconciler.clients.answers import (
     KIND_OF_PATH,
     NO_API_SERVER,
     NOT_FOUND,
-    Connection,
-    Response,
-    Sender,
     decoded,
     is_answer,
     is_list,
@@ -28,6 +25,7 @@ from reconciler.clients.connection import (
     is_reply,
     refusal,
 )
+from reconciler.clients.connection import Connection, Response, Sender
 from reconciler.clients.kubeconfig import ClusterLogin
 from reconciler.errors import ClusterError
 from reconciler.objects import FIELD_MANAGER, ApiEndpoint, ApiKind, ClusterName, Manifest

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 import urllib3
 
-from reconciler.clients.connection import NO_API_SERVER, decoded
+from reconciler.clients.answers import NO_API_SERVER, decoded
 from reconciler.clients.kubeconfig import new_pool
 from reconciler.clients.kubernetes import ApiServer
 from reconciler.errors import ClusterError

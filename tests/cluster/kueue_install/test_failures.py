@@ -173,8 +173,8 @@ def test_interrupted_run_is_finished_by_the_same_command_at_once(kueues: KueueFl
     process = kueues.start("upgrade", "west", TO_NEW)
     eventually(lambda: _pending(kueues), 60)
     os.killpg(process.pid, signal.SIGINT)
-    _, said = process.communicate()
-    assert process.returncode == 130 and "repeat the command to go on" in said
+    shown, said = process.communicate()
+    assert process.returncode == 130 and "repeat the command to go on" in said, shown + said
     assert kueues.states()["west"][1] == "unfinished"
     code, (step,) = kueues.record("upgrade", "west", TO_NEW)
     assert (code, step["action"], step["state"]) == (0, "repeat", "done")

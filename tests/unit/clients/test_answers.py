@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.clients.connection import LONGEST_PAGE, refusal
+from reconciler.clients.answers import LONGEST_PAGE, refusal
 from reconciler.clients.kubernetes import ApiServer
 from reconciler.errors import ClusterError, FieldCause
 from reconciler.state.applyset import SetName
