@@ -5,6 +5,7 @@ import gc
 import io
 import itertools
 import os
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
@@ -41,6 +42,9 @@ gc.disable()
 # How long an example takes says something about the machine, and nothing about what is right.
 settings.register_profile("kfleet", deadline=None)
 settings.load_profile("kfleet")
+# A shell that starts the tests in the background has SIGINT ignored, and so would all that they start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

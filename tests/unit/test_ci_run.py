@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -98,3 +99,9 @@ def test_failures_are_named_only_where_all_tests_have_run(
         failures.pytest_runtest_logreport(pytest.TestReport(name, ("a", 1, name), {}, outcome, None, "call"))
     failures.pytest_sessionfinish(code)
     assert file.read_text().splitlines() == [*named]
+
+
+def test_programs_of_tests_can_be_interrupted_where_the_run_is_in_the_background() -> None:
+    code = "import signal; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout == "True\n"
