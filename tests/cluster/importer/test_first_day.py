@@ -6,12 +6,9 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from reconciler.sandbox.fleet import Sandbox
-from tests import fast_yaml
-from tests.builders import main_job
 from tests.cluster.importer.first_day import TEAM, FirstDay, identities, numberless, spec_changes, specs
 from tests.cluster.live_fleet import KUEUE_ROOT
 from tests.support import ROOT, eventually
-from tests.unit.docs.test_documents import written_commands
 
 PAGE = (ROOT / "docs" / "getting-started.md").read_text()
 IMPORT = ("import", "--context", "hub", "--context", "east", "--context", "west")
@@ -148,38 +145,3 @@ def change_quota(day: FirstDay, old: str, new: str) -> None:
     for cluster in ("east", "west"):
         (group,) = day.objects()[f"{cluster}/clusterqueues//batch"]["spec"]["resourceGroups"]
         assert group["flavors"][0]["resources"][0]["nominalQuota"] == new
-
-
-# They only read. Others write, never end, or name what this fleet does not have.
-READING = frozenset(("check", "doctor", "get", "kueue", "observe", "plan", "preflight", "render", "status", "why"))
-OTHER_WORDS = frozenset(("--path", "--revision", "-w", "upgrade", "install", "cnaf-gpu"))
-OTHER_JOBS = ("vision/", "astro/huge", "astro/train-", "astro/job-")
-
-
-def reading_commands() -> Iterator[tuple[str, ...]]:
-    for words in dict.fromkeys(tuple(words) for _, words in written_commands()):
-        is_ours = not OTHER_WORDS & set(words) and not any(word.startswith(OTHER_JOBS) for word in words)
-        needs_clusters = words[0] not in {"check", "render"} or {"--live", "--snapshot"} & set(words)
-        is_rehearsal = words[0] == "uninstall" and "--dry-run" in words
-        if is_rehearsal or (words[0] in READING and is_ours and needs_clusters):
-            yield words
-
-
-def test_commands_of_documents_run_on_clusters(first_day: FirstDay) -> None:
-    first_day.written()
-    first_day.start_job("train")
-    assert first_day.kfleet(*IMPORT).returncode == 0
-    first_day.commit()
-    assert first_day.kfleet("apply", "--yes").returncode == 0
-    assert first_day.kfleet("snapshot", "--out", "world.json.gz").returncode == 0
-    seen = first_day.kfleet("observe", "-o", "json")
-    for name in ("seen.json", "observations.json"):
-        (first_day.folder / name).write_text(seen.stdout)
-    (first_day.folder / "job.yaml").write_text(fast_yaml.safe_dump(main_job("next", TEAM, seconds=1)))
-    commands = [*reading_commands()]
-    assert len(commands) > 20
-    for words in commands:
-        done = first_day.kfleet(*words)
-        is_said = done.returncode == 1 and words[0] == "doctor"  # it found errors, as it should here
-        assert done.stdout and (done.returncode != 1 or is_said), (words, done.stdout, done.stderr)
-        assert "Traceback" not in done.stderr, (words, done.stderr)
