@@ -21,6 +21,7 @@ export async function follow(onEvent, onState, asked) {
       const status = await once(onEvent, onState);
       failures = 0;
       if (status === "denied") await asked();
+      else await pause(PAUSES[0]);
     } catch {
       onState("lost");
       await pause(PAUSES[Math.min(failures, PAUSES.length - 1)]);
@@ -39,10 +40,10 @@ async function once(onEvent, onState) {
   }
   if (!answer.ok) throw new Error(await answer.text());
   onState("open");
-  return read(answer.body.getReader(), stopped, onEvent, onState);
+  return read(answer.body.getReader(), stopped, onEvent);
 }
 
-async function read(reader, stopped, onEvent, onState) {
+async function read(reader, stopped, onEvent) {
   const decoder = new TextDecoder();
   let text = "";
   for (;;) {
@@ -55,9 +56,9 @@ async function read(reader, stopped, onEvent, onState) {
     for (const part of parts) {
       const [name, data] = parsed(part);
       if (name === "denied") {
-        onState("denied", { ...data, hadToken: Boolean(token()) });
+        // A new request decides: a proxy may send a newer token with it, or the manager may answer again.
         stopped.abort();
-        return "denied";
+        return "ended";
       }
       if (name) onEvent(name, data);
     }

@@ -61,7 +61,6 @@ export class Store {
     else if (name === "change") this.takeChange(data);
     else if (name === "plan") this.plan = data;
     else if (name === "history") this.history = data;
-    else if (name === "denied") this.denied = data;
     this.version += 1;
   }
 

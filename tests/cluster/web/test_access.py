@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -125,6 +125,42 @@ def test_revoked_token_ends_an_open_page(api: ApiServer, guarded: str, unique: s
     expect(tab.page.get_by_role("alert")).to_be_visible()
     assert not any(word in tab.text("body") for word in ("north", "vision", "reachable"))
     assert tab.violations() == []
+
+
+def test_page_behind_a_proxy_goes_on_with_the_next_token(
+    api: ApiServer, guarded: str, unique: str, open_tab: OpenTab, shown: Shown
+) -> None:
+    """A proxy with a login sends a token with each request, and a newer one before the last one is over."""
+    page = open_tab(guarded).page
+    with account(api, f"{unique}-new", FLEET_RULES) as new:
+        with account(api, f"{unique}-old", FLEET_RULES) as old:
+            page.context.set_extra_http_headers({"Authorization": f"Bearer {old.access.token}"})
+            page.goto(f"{guarded}/fleet")
+            expect(page.locator("h1")).to_have_text("Fleet")
+            page.context.set_extra_http_headers({"Authorization": f"Bearer {new.access.token}"})
+        eventually(lambda: get_with(old.access.token, f"{guarded}/api/view").status == 401)
+        shown.view = {**shown.view, "fleet": "renamed"}
+        expect(page.locator("#fleet-name")).to_have_text("renamed")
+        assert page.get_by_label("Token").count() == 0
+
+
+def test_manager_that_does_not_answer_for_a_while_costs_no_login(
+    api: ApiServer, shown: Shown, unique: str, open_tab: OpenTab
+) -> None:
+    managers = [api]
+    feed, reviewer = Feed(shown, REFRESH), Reviewer(lambda: next(iter(managers), None), CACHED)
+    with closing(WebServer("--ui", "127.0.0.1:0", feed, reviewer)) as server, account(api, unique, FLEET_RULES) as user:
+        page = open_tab(f"http://127.0.0.1:{server.port}").page
+        page.goto(f"http://127.0.0.1:{server.port}/fleet")
+        page.get_by_label("Token").fill(user.access.token)
+        page.keyboard.press("Enter")
+        expect(page.locator("h1")).to_have_text("Fleet")
+        managers.clear()
+        expect(page.locator("#banner .bad")).to_contain_text("The connection to kfleet is lost")
+        expect(page.locator(".clusters")).to_contain_text("reachable")
+        managers.append(api)
+        expect(page.locator("#banner .bad")).to_have_count(0)
+        assert page.get_by_label("Token").count() == 0
 
 
 def test_server_without_a_reviewer_listens_on_loopback_only(shown: Shown, loopback: None) -> None:  # noqa: ARG001
