@@ -1,17 +1,21 @@
 """What the manager offers stays as it was while a worker is not observed: less of it would let others preempt jobs."""
 
+import time
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from tests import fast_yaml
 from tests.builders import Document, flavor, main_tenant, observed_flavor, open_queue
+from tests.cluster.controller.controllers import Controller
 from tests.cluster.faults.proxy import proxied
 from tests.cluster.ledgers import LEDGER, make_older
-from tests.cluster.live_fleet import LiveFleet
+from tests.cluster.live_fleet import SYSTEM, LiveFleet
 from tests.cluster.multikueue.credentials import connect_all
 from tests.cluster.multikueue.drains import apply_until, end, is_complete, submit, where
+from tests.support import eventually, revive
 
+CYCLES = "kfleet_reconcile_seconds_count"
 RECLAIMING = {"preemption": {"reclaimWithinCohort": "Any"}}
 
 
@@ -45,11 +49,11 @@ def lead_through(live_fleet: LiveFleet, worker: str, kubeconfig: Path, context: 
     live_fleet.commit_all()
 
 
-def shrink_at_once(live_fleet: LiveFleet) -> None:
+def shrink_at_once(live_fleet: LiveFleet, **capacity: str) -> None:
     path = live_fleet.folder / "fleet" / "fleet.yaml"
     documents = [*fast_yaml.safe_load_all(path.read_text())]
     fleet = next(entry for entry in documents if entry["kind"] == "Fleet")
-    fleet["spec"]["policy"]["capacity"] = {"shrinkDelay": "0s"}
+    fleet["spec"]["policy"]["capacity"] = {"shrinkDelay": "0s", **capacity}
     path.write_text(fast_yaml.safe_dump_all(documents))
     live_fleet.commit_all()
 
@@ -96,6 +100,30 @@ def test_worker_that_does_not_answer_costs_no_quota(wide_live_fleet: LiveFleet, 
     assert f"notice: {name}-worker2/{name}-cpu: not observed since {then}: its capacity stays" in lost.err, lost
     assert offered(wide_live_fleet) == before
     wide_live_fleet.api("manager").delete(LEDGER.format(name))
+
+
+def test_worker_that_is_lost_costs_no_quota_under_a_controller(wide_live_fleet: LiveFleet) -> None:
+    """Also after `staleAfter`, and with no delay for what shrinks: both are for what was observed."""
+    name = wide_live_fleet.name
+    wide_live_fleet.write(*halves(wide_live_fleet, observed_flavor(f"{name}-cpu", "nodes")))
+    shrink_at_once(wide_live_fleet, staleAfter="5s")
+    wide_live_fleet.converge()
+    before = offered(wide_live_fleet)
+    assert all(int(cpu) for cpu in before.values())
+    controller = Controller(wide_live_fleet.folder, ("--interval", "1", "--cluster-timeout", "3"))
+    try:
+        eventually(lambda: controller.said("leading"), 60)
+        wide_live_fleet.sandbox.kill("worker2/kube-apiserver")
+        eventually(lambda: controller.said("cluster lost"), 60)
+        time.sleep(6)
+        cycles = controller.metric(CYCLES)
+        eventually(lambda: controller.metric(CYCLES) >= cycles + 3, 60)
+        assert offered(wide_live_fleet) == before
+    finally:
+        controller.kill()
+        revive(wide_live_fleet.sandbox, "worker2")
+    for path in (LEDGER.format(name), f"/api/v1/namespaces/{SYSTEM}/configmaps/kfleet-{name}-status"):
+        wide_live_fleet.api("manager").delete(path)
 
 
 def test_worker_whose_access_leads_to_another_server_keeps_the_capacity_that_it_had(wide_live_fleet: LiveFleet) -> None:

@@ -121,13 +121,25 @@ def test_plan_comes_back_when_a_busy_server_asks_it_to(
     assert planned.returncode == 0 and "no changes" in planned.stdout, told(planned)
 
 
-def test_inventory_that_cannot_be_read_is_a_gap_of_its_cluster_alone(
-    faulty: Sandbox, kubeconfigs: dict[str, Path], proxy_of: ProxyOf, tmp_path: Path, unique: str
+NOTHING = '{"kind": "ClusterQueueList", "apiVersion": "kueue.x-k8s.io/v1beta2", "metadata": {}, "items": null}'
+LOST = '{"kind": "Status", "reason": "NotFound", "message": "cluster not found", "code": 404}'
+NO_ANSWERS = {
+    "403": Fault(Deed.ANSWER, "/configmaps/kfleet-", "GET", status=403, reason="Forbidden", times=99),
+    "404 of a proxy": Fault(Deed.ANSWER, "", "GET", status=404, page="<html>no such page</html>", times=999),
+    "404 of a gateway": Fault(Deed.ANSWER, "", "GET", status=404, page=LOST, times=999),
+    "login page": Fault(Deed.ANSWER, "", "GET", status=200, page='{"login": "please"}', times=999),
+    "list of null": Fault(Deed.ANSWER, "/clusterqueues[?]", "GET", status=200, page=NOTHING, times=99),
+}
+
+
+@pytest.mark.parametrize("answer", NO_ANSWERS)
+def test_answer_that_is_none_is_a_gap_of_its_cluster_alone(
+    faulty: Sandbox, kubeconfigs: dict[str, Path], proxy_of: ProxyOf, tmp_path: Path, unique: str, answer: str
 ) -> None:
     proxy = proxy_of("worker1")
     shape = Shape(unique, kubeconfigs)
     repo = commit(tmp_path / "repo", shape)
-    proxy.inject(Fault(Deed.ANSWER, "/configmaps/kfleet-", "GET", status=403, reason="Forbidden", times=99))
+    proxy.inject(NO_ANSWERS[answer])
     plan, outcomes = apply_here(repo)
     assert {gap.cluster for gap in plan.gaps} == {"worker1"}
     assert apply_exit_code(plan, outcomes) == 4

@@ -80,6 +80,22 @@ def test_run_goes_on_with_the_others_while_a_cluster_hangs(
     assert_as_wanted(faulty, latest)
 
 
+def test_run_goes_on_with_the_others_while_a_login_page_answers_for_a_cluster(
+    faulty: Sandbox, shape: Shape, proxy_of: Callable[[str], FaultProxy], tmp_path: Path, start: Start
+) -> None:
+    proxy, others = proxy_of("worker1"), ("manager", "worker2")
+    proxy.inject(Fault(Deed.ANSWER, "", ".*", status=200, page='{"login": "please"}', times=100_000))
+    repo = commit(tmp_path / "repo", shape)
+    start(repo)
+    eventually(lambda: has_priority(faulty, shape, *others), 60)
+    later = replace(shape, priority=20)
+    commit(repo, later)
+    eventually(lambda: has_priority(faulty, later, *others), 60)
+    proxy.let_go()
+    eventually(lambda: has_priority(faulty, later, "worker1"), 120)
+    eventually(lambda: holds_all(faulty, later))
+
+
 def test_run_goes_on_where_one_collection_of_the_manager_hangs(
     faulty: Sandbox, shape: Shape, proxy_of: Callable[[str], FaultProxy], tmp_path: Path, start: Start
 ) -> None:
