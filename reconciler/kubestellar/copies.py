@@ -32,6 +32,7 @@ from reconciler.spec.settings import (
     DownsyncKind,
     PolicyShape,
     check_of,
+    is_old_policy,
     policy_name,
 )
 
@@ -204,10 +205,11 @@ def _named(names: list[str]) -> str:
 
 
 def observe_shape(spec: FleetSpec, clients: Mapping[ClusterName, ClusterClient]) -> PolicyShape | None:
-    """None if no queue needs it or the definition cannot be read; then the spec says which release it is."""
-    is_asked = any(queue.dispatch is Dispatch.KUBESTELLAR for queue in spec.queues)
+    """None if nothing needs it or the definition cannot be read; then the spec says which release it is."""
+    has_queue = any(queue.dispatch is Dispatch.KUBESTELLAR for queue in spec.queues)
+    has_old_policy = any(is_old_policy(entry.manifest) for entry in spec.objects)
     client = clients.get(spec.manager.name) if spec.manager else None
-    if not is_asked or client is None:
+    if not (has_queue or has_old_policy) or client is None:
         return None
     try:
         policies, collectors, transforms = (

@@ -282,12 +282,17 @@ SINGLETON = "wantSingletonReportedState"
 MOVED = f"spec.{SINGLETON} is written into each clause of spec.downsync, where this KubeStellar has it"
 
 
-def in_shape(manifest: Manifest, shape: PolicyShape | None) -> tuple[Manifest, str]:
+def is_old_policy(manifest: Manifest) -> bool:
     """Up to 0.25 the field was one of the whole policy; newer API servers refuse it there."""
-    spec = as_map(manifest.get("spec"))
-    is_policy = manifest.get("kind") == "BindingPolicy" and group_of(manifest) == API_GROUP
-    if shape is None or not is_policy or SINGLETON not in spec or not shape.is_singleton_in_clause:
+    is_policy = manifest.get("kind") == POLICY_KIND and group_of(manifest) == API_GROUP
+    return is_policy and SINGLETON in as_map(manifest.get("spec"))
+
+
+def in_shape(manifest: Manifest, shape: PolicyShape | None) -> tuple[Manifest, str]:
+    """The policy as the release takes it; where that is not known, as it is written."""
+    if shape is None or not shape.is_singleton_in_clause or not is_old_policy(manifest):
         return manifest, ""
+    spec = as_map(manifest["spec"])
     rest = {name: value for name, value in spec.items() if name != SINGLETON}
     clauses = [{SINGLETON: spec[SINGLETON], **as_map(clause)} for clause in as_list(spec.get("downsync"))]
     return {**manifest, "spec": {**rest, "downsync": clauses}}, MOVED

@@ -3,7 +3,7 @@
 import pytest
 
 from reconciler.render.compute import compute_desired
-from reconciler.spec.settings import MOVED, in_shape, shape_of_release
+from reconciler.spec.settings import MOVED, in_shape, is_old_policy, shape_of_release
 from tests.builders import Document, fleet_document, spec_of
 
 CLAUSE = {"apiGroup": "batch", "resources": ["jobs"]}
@@ -44,6 +44,11 @@ def test_policy_of_the_new_shape_and_other_objects_stay() -> None:
         assert in_shape(manifest, shape_of_release("0.30.0")) == (manifest, "")
     written = policy(CLAUSE, wantSingletonReportedState=True)
     assert in_shape(written, None) == (written, "")
+
+
+def test_definition_is_read_where_a_native_policy_depends_on_it() -> None:
+    assert is_old_policy(policy(CLAUSE, wantSingletonReportedState=True))
+    assert not is_old_policy(policy(CLAUSE))
 
 
 def test_fleet_sends_the_shape_of_its_release() -> None:
