@@ -116,6 +116,15 @@ class Downsynced:
         checks = (self.workload(name).get("status") or {}).get("admissionChecks") or ()
         return next((one["message"] for one in checks if one["name"] == f"kubestellar-{QUEUE}"), "")
 
+    def events(self, name: str) -> list[str]:
+        """What Kueue says of the check, as Events of the job."""
+        events = self.manager.list(f"/api/v1/namespaces/{NAMESPACE}/events")
+        return [
+            str(event["message"])
+            for event in events
+            if event["reason"] == "UpdatedAdmissionCheck" and event["involvedObject"]["name"] == name
+        ]
+
     def reserving(self) -> int:
         return int(self.live_fleet.queue(QUEUE, "manager")["status"].get("reservingWorkloads", 0))
 

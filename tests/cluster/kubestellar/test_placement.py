@@ -86,7 +86,7 @@ def test_job_runs_on_the_chosen_worker_alone_and_its_end_frees_the_quota(downsyn
     assert [(step["verb"], step["cluster"]) for step in planned.record["placements"]] == [("place", "worker2")]
     assert not downsynced.label(name)
     assert placed(downsynced, name) == "worker2"
-    assert "worker1: no node with instance=a100" in downsynced.message(name)
+    assert_shown_to_users(downsynced, name, "worker1: no node with instance=a100")
     eventually(lambda: downsynced.nodes_of(name, "worker2") == {"gpu-1"})
     eventually(lambda: is_complete(downsynced.job(name, "worker2")))
     hub = downsynced.job(name)
@@ -106,6 +106,12 @@ def test_job_runs_on_the_chosen_worker_alone_and_its_end_frees_the_quota(downsyn
     assert downsynced.live_fleet.apply("--wait", "0").code == 0
     assert not downsynced.label(name)
     eventually(lambda: downsynced.job(name, "worker2") is None)
+
+
+def assert_shown_to_users(downsynced: Downsynced, name: str, text: str) -> None:
+    """In the Workload, and in an Event that Kueue makes of it for users who may not see Workloads."""
+    assert text in downsynced.message(name)
+    eventually(lambda: any(text in message for message in downsynced.events(name)))
 
 
 def test_end_is_reported_by_kfleet_where_no_status_comes_back(
@@ -264,6 +270,7 @@ def test_job_that_an_administrator_labelled_is_not_downsynced_and_says_what_to_d
     assert downsynced.live_fleet.apply("--wait", "0").code == 0
     refused = "it has the label kubestellar.io/cluster=worker1, which only kfleet sets: take it off"
     assert downsynced.message(name) == refused
+    assert f"job {NAMESPACE}/{name}: {refused}" in downsynced.live_fleet.run("status").out
     assert downsynced.job(name, "worker1") is None
     downsynced.manager.patch(
         f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs/{name}", {"metadata": {"labels": dict.fromkeys(WHERE)}}
