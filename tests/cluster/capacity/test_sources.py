@@ -3,6 +3,7 @@
 import json
 import subprocess
 from collections.abc import Iterator
+from datetime import timedelta
 from itertools import islice
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from reconciler import cli
 from reconciler.capacity.nodes import find_report, publish_metrics
 from reconciler.clients.kubeconfig import ClusterLogin
 from reconciler.clients.kubernetes import ApiServer
+from reconciler.controller.connections import Clusters
+from reconciler.controller.cycle import Cycle
 from reconciler.errors import ClusterError
 from reconciler.objects import ClusterName
 from reconciler.sandbox.fleet import Sandbox
@@ -277,8 +280,7 @@ def test_metrics_of_a_cluster_are_found_on_whichever_cluster_they_lie(fleet: San
         find_report(name, {dead.cluster: dead, **clients}, dead.cluster)
 
 
-@pytest.mark.usefixtures("definitions")
-def test_master_queue_is_read_from_the_cluster(pool_live_fleet: PoolLiveFleet) -> None:
+def with_master_queue_of_the_cluster(pool_live_fleet: PoolLiveFleet) -> LiveFleet:
     live_fleet = pool_live_fleet.live_fleet
     live_fleet.api().create(pool_live_fleet.master())
     live_fleet.write()
@@ -287,6 +289,39 @@ def test_master_queue_is_read_from_the_cluster(pool_live_fleet: PoolLiveFleet) -
     documents[0]["spec"]["masterQueues"] = {"fromCluster": True}
     path.write_text(fast_yaml.safe_dump_all(documents))
     live_fleet.commit_all()
+    return live_fleet
+
+
+def lists_of_master_queues(caplog: pytest.LogCaptureFixture) -> list[str]:
+    paths = [vars(record)["path"] for record in caplog.records if record.msg == "request"]
+    return [path for path in paths if "masterqueues" in path and "watch=" not in path]
+
+
+@pytest.mark.usefixtures("definitions")
+def test_plan_and_cycle_read_the_master_queues_once(
+    pool_live_fleet: PoolLiveFleet, caplog: pytest.LogCaptureFixture
+) -> None:
+    live_fleet = with_master_queue_of_the_cluster(pool_live_fleet)
+    with caplog.at_level("DEBUG", logger="reconciler.clients.kubernetes"):
+        assert live_fleet.plan(*SHORT).code == 2
+    assert len(lists_of_master_queues(caplog)) == 1
+    caplog.clear()
+    clusters = Clusters(timedelta(seconds=30), lambda _reason: None)
+    cycle = Cycle(clusters, lambda _reason: None)
+    cycle.begin()
+    try:
+        with caplog.at_level("DEBUG", logger="reconciler.clients.kubernetes"):
+            report = cycle.run(live_fleet.computed(), "", lambda: "this test writes nothing")
+    finally:
+        cycle.close()
+        clusters.close()
+    assert [queue.name for queue in report.rendered.spec.master_queues] == [live_fleet.name]
+    assert len(lists_of_master_queues(caplog)) == 1
+
+
+@pytest.mark.usefixtures("definitions")
+def test_master_queue_is_read_from_the_cluster(pool_live_fleet: PoolLiveFleet) -> None:
+    live_fleet = with_master_queue_of_the_cluster(pool_live_fleet)
     command = [kfleet_program(), "observe", "--watch", "--repo", str(live_fleet.folder)]
     with (
         pool_live_fleet.speaking(cnaf=announcement()),
