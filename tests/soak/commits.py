@@ -108,7 +108,7 @@ def _try_refused(walk: Walk, changed: Wanted, how: str, problem: str) -> None:
     walk.write(changed)
     if walk.controller is None:
         sent = walk.count_requests()
-        code, text = walk.kfleet("apply", *HASTY)
+        code, text = walk.kfleet("apply", *HASTY, "--cluster-timeout", "60")  # which servers these are, only they say
         walk.say(f"apply {how}: exit {code}")
         if code != 3 or problem not in text:
             walk.recorder.report(f"apply {how}: exit {code}\n{text}")
