@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from reconciler.snapshot.recording import packed
 from tests import fast_yaml
 from tests.builders import (
@@ -73,6 +75,7 @@ def written(folder: Path) -> Path:
     return repo
 
 
+@pytest.mark.usefixtures("_programs")
 def test_jobs_of_a_worker_that_is_down_are_tried_on_the_other_one(tmp_path: Path) -> None:
     command = [kfleet_program(), "simulate", "--snapshot", "../world.json", "--worker-down", "west", "-o", "json"]
     found = subprocess.run(command, cwd=written(tmp_path), capture_output=True, text=True, check=False)
