@@ -16,7 +16,6 @@ import pytest
 from reconciler.clients.nats import LARGEST_PAYLOAD, MOST_SUBJECTS, Login, NatsFeed
 from reconciler.clients.nats_login import find_login
 from reconciler.sandbox.certificates import make_authority, make_client_pair, make_server_pair
-from reconciler.sandbox.ports import ReservedPorts
 from reconciler.spec.nats import Bus, NatsConnection, TextRef, find_bus
 from tests.cluster.capacity.nats_servers import Server, operator_mode, running
 from tests.support import eventually
@@ -92,19 +91,6 @@ def test_password_inside_of_the_connector(tmp_path: Path) -> None:
         with listening(find_login(found)) as feed:
             assert hears(feed, server.address, user="kueue", password=SECRET)
         assert SECRET not in repr(found) and found.name == server.address
-
-
-def test_connector_of_a_websocket_with_a_path(tmp_path: Path) -> None:
-    """As the documents of kueue-nats have it, behind an ingress."""
-    reserved = ReservedPorts()
-    (port,) = reserved.take(1)
-    users = f'authorization: {{ user: kueue, password: "{SECRET}" }}'
-    websocket = f'websocket: {{ listen: "127.0.0.1:{port}", no_tls: true }}'
-    with running(tmp_path, f"{users}\n{websocket}") as server:
-        found = find_bus(f"ws://kueue:{SECRET}@127.0.0.1:{port}/nats", [])
-        with listening(find_login(found)) as feed:
-            assert hears(feed, server.address, user="kueue", password=SECRET)
-        assert SECRET not in repr(found)
 
 
 def test_token_by_file(tmp_path: Path) -> None:
