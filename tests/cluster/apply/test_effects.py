@@ -46,7 +46,7 @@ def test_plan_names_the_jobs_that_a_change_affects(busy: LiveFleet) -> None:
     busy.commit(*without_team(name), tenant(name, name, localQueue="other"))
     assert ("stranded", "waits") in impacts(busy)
     busy.commit(*team_documents(name, {"cpu": 1}))
-    assert impacts(busy) == [("never admitted", "runs"), ("never admitted", "waits")]
+    assert impacts(busy) == [("never admitted", "waits"), ("never admitted", "runs")]
     (row,) = [one for one in effects_of(busy)["quotas"] if one["resource"] == "cpu"]
     assert (row["nominal"], row["inUse"]) == ({"before": "4", "after": "1"}, "3")
     assert "never admitted: " in busy.run("plan", "-o", "markdown").out

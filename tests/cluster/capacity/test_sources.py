@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from reconciler import cli
-from reconciler.capacity.nodes import find_report, publish_metrics
+from reconciler.capacity.nodes import find_report
 from reconciler.clients.kubeconfig import ClusterLogin
 from reconciler.clients.kubernetes import ApiServer
 from reconciler.controller.connections import Clusters
@@ -198,25 +198,6 @@ def test_metrics_are_published_and_read_again(wide_live_fleet: LiveFleet) -> Non
     assert int(cpu_of(wide_live_fleet, worker)) == total // 2
     assert wide_live_fleet.api(manager).get(f"{METRICS}/{worker}")["metadata"]["generation"] == 1
     wide_live_fleet.api(manager).delete(LEDGER.format(wide_live_fleet.name))
-
-
-@pytest.mark.usefixtures("definitions")
-def test_metrics_of_another_writer_are_not_overwritten(fleet: Sandbox, unique: str) -> None:
-    """As the agent of KubeStellar writes them, for a cluster of the same name."""
-    manager, worker = fleet.api("manager"), fleet.api("worker1")
-    path = f"{METRICS}/worker1"
-    kind = {"apiVersion": "galaxy.kubestellar.io/v1alpha1", "kind": "ClusterMetrics"}
-    manager.create({**kind, "metadata": {"name": "worker1"}})
-    said = {"nodes": [{"name": unique, "allocatableResources": {"cpu": "1"}}]}
-    try:
-        manager.patch(f"{path}/status?fieldManager=agent", {"status": said})
-        with pytest.raises(ClusterError, match="ClusterMetrics worker1 is written by agent too"):
-            publish_metrics(manager, worker)
-        assert manager.get(path)["status"] == said
-    finally:
-        manager.delete(path)
-    assert publish_metrics(manager, worker) and not publish_metrics(manager, worker)
-    manager.delete(path)
 
 
 @pytest.mark.usefixtures("definitions")
