@@ -131,15 +131,18 @@ def check_queues(busy: Busy) -> None:
     record = get(busy.live_fleet, "queues", "--queue", busy.queue)
     queues = {entry["cluster"]: entry for entry in record["queues"]}
     assert set(queues) == set(busy.live_fleet.contexts)
+    used = {}
     for cluster, entry in queues.items():
         status = busy.live_fleet.queue(busy.queue, cluster)["status"]
         (resource,) = entry["resources"]
         (flavor_status,) = status["flavorsUsage"]
         assert (entry["pending"], entry["admitted"]) == (status["pendingWorkloads"], status["admittedWorkloads"])
-        assert resource["used"] == flavor_status["resources"][0]["total"]
+        used[cluster] = int(flavor_status["resources"][0]["total"])
+        assert resource["used"] == str(used[cluster])
     (joined,) = record["joined"]
     assert (joined["manager"], joined["pending"], joined["running"]) == (f"{busy.live_fleet.name}-manager", 2, 1)
-    assert joined["resources"] == [{"resource": "cpu", "nominal": "18", "used": "1"}]
+    on_workers = sum(amount for cluster, amount in used.items() if cluster != joined["manager"])
+    assert joined["resources"] == [{"resource": "cpu", "nominal": "18", "used": str(on_workers)}]
 
 
 def check_clusters_and_tenants(busy: Busy) -> None:

@@ -121,7 +121,7 @@ def test_plan_names_the_quotas_before_and_after(address: str, open_tab: OpenTab,
     shown.plan = PLAN
     tab = open_tab(address)
     tab.show("plan")
-    quotas = tab.text(".problems:has-text('Quota')")
+    quotas = tab.text(".problems:has(h2:text-is('Quota'))")
     assert "east/training (vision), cpu of flavor spot: nominal 32 → 28, with borrowing 48 → 44, 30 in use" in quotas
     assert "east/new, cpu of flavor spot: nominal none → 8, with borrowing 0 → 8, 0 in use" in quotas
 

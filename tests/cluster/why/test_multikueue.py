@@ -149,7 +149,11 @@ def test_remedies_are_those_of_the_workers(live_fleet: LiveFleet) -> None:
     texts = [one["text"] for one in story["remedies"]]
     for worker in WORKERS:
         assert f"2 more cpu of nominal quota in flavor {NAME} of queue {NAME}-split on {worker}" in texts
-        assert any(text.startswith(f"Job/{NAME}-split/f") and f"on {worker} ends" in text for text in texts)
+    # Where another copy is ahead, the end of one job is not enough for both.
+    first = [one["cluster"] for one in story["workers"] if one["reason"].startswith("place 1 ")]
+    for worker in first:
+        assert any(text.startswith(f"Job/{NAME}-split/f") and f"on {worker} ends" in text for text in texts), texts
+    assert first, story["workers"]
 
 
 def test_worker_that_the_manager_cannot_reach_is_named(live_fleet: LiveFleet) -> None:
